@@ -1,8 +1,8 @@
-"""The command line: ``dpsynth plan | run | fit | sample | study | evaluate | report | registry | ...``.
+"""The command line: ``dpsynth run | fit | sample | evaluate | report | plan | attack | schema | ...``.
 
-Results go to stdout, one JSON object with ``--json``. Progress, logs and errors go to stderr. Exit status: 0
-success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. Each
-command imports the heavy modules that it needs.
+Results go to stdout, one JSON object with ``--json`` at any place. Progress, logs and errors go to stderr.
+Exit status: 0 success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one
+line. Each command imports the heavy modules that it needs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
 from dpsynth.runs.commands import account, attack, console, data, evaluate, ledger, models, run
-from dpsynth.runs.commands import evaluate as registry
-from dpsynth.runs.commands import run as plan
 
 app = typer.Typer(
     name="dpsynth",
@@ -28,44 +26,47 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.run_configuration)
-app.command("plan")(plan.plan_run)
-app.command("fit")(models.fit)
-app.command("sample")(models.sample)
-app.command("evaluate")(evaluate.evaluate_table)
-app.command("report")(evaluate.draw_report)
-app.command("registry")(registry.print_record)
-app.command("calibrate")(account.print_noise)
-_GROUPS = {
-    "account": account.app,
+#: Functions, and groups of them, in the order of the help.
+_COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "run": run.run_configuration,
+    "fit": models.fit,
+    "sample": models.sample,
+    "evaluate": evaluate.evaluate_table,
+    "report": evaluate.draw_report,
+    "plan": run.plan_run,
     "attack": attack.app,
-    "data": data.app,
-    "cohort": data.cohort_app,
     "schema": data.schema_app,
-    "ledger": ledger.app,
-    "study": models.study_app,
+    "account": account.print_cost,
+    "calibrate": account.print_noise,
+    "ledger": ledger.show,
+    "data": data.show_cards,
+    "cohort": data.make_cohort,
 }
 
 
-def _add_groups() -> None:
-    """Add the groups of commands, with those of `dpsynth.research` where that room is installed."""
+def _add_commands() -> None:
+    """Add all commands, and those of `dpsynth.research` where that room is installed."""
     if importlib.util.find_spec("dpsynth.research") is not None:
-        _GROUPS["replication"] = typer.Typer(help="Repeat published studies on synthetic records.")
-        research = importlib.import_module("dpsynth.research.commands")
-        for (group, name), function in research.COMMANDS.items():
-            _GROUPS[group].command(name)(function)
-    for group, commands in _GROUPS.items():
-        app.add_typer(commands, name=group)
+        _COMMANDS.update(importlib.import_module("dpsynth.research.commands").COMMANDS)
+    for name, command in _COMMANDS.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
 
 
-_add_groups()
+_add_commands()
 
 
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object. It may also follow the command.")
+    ] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
+    console.AS_JSON.set(as_json)
     if version:
         from dpsynth.version import __version__
 
@@ -87,10 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ...
     0
     """
+    words = sys.argv[1:] if arguments is None else arguments
+    plain = [word for word in words if word != "--json"]
     try:
         with console.owner_warnings():
             status = app(
-                args=list(arguments) if arguments is not None else None,
+                args=plain if len(plain) == len(words) else ["--json", *plain],
                 prog_name="dpsynth",
                 standalone_mode=False,
             )

@@ -5,6 +5,7 @@ Commands always show it. A function of Python shows it where somebody watches: i
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ from typing import Any, Protocol, TypeVar
 _LOG_SECONDS = 30.0
 # A notebook's bar is drawn again this often at most.
 _NOTEBOOK_SECONDS = 0.2
+
+#: Gets a line when a stage of a fit begins. Commands print it, and Python asks for it.
+STAGES = logging.getLogger("dpsynth.stages")
+STAGES.addHandler(logging.NullHandler())
 
 Told = TypeVar("Told", bound=Callable[..., None])
 
@@ -51,6 +56,26 @@ def watched() -> bool:
 
     console = Console(stderr=True)
     return console.is_jupyter or (hasattr(sys, "ps1") and console.is_terminal)
+
+
+class _Lines(logging.Handler):
+    """Prints stages on stderr, wherever that is now."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _say(record.getMessage())
+
+
+@contextmanager
+def stage_lines() -> Iterator[None]:
+    """Print a line on stderr when a stage of a fit begins."""
+    handler, level = _Lines(), STAGES.level
+    STAGES.addHandler(handler)
+    STAGES.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        STAGES.setLevel(level)
+        STAGES.removeHandler(handler)
 
 
 def training_bar() -> AbstractContextManager[Callable[[Steps], None]]:

@@ -53,7 +53,7 @@ def test_the_help_of_commands_is_in_plain_english():
             yield from texts(inner)
 
     found = list(texts(get_command(app)))
-    assert len(found) > 200
+    assert len(found) > 120
     assert not [one for text in found for one in complaints(text) if "on average" not in one]
 
 

@@ -1,8 +1,8 @@
 """Data sets by name: the card, the checked file, the table.
 
 Files are not part of the package. They are looked for in the folder that the environment variable
-``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data fetch`` puts them. Their checksum
-must be the card's.
+``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data NAME --fetch`` puts them. Their
+checksum must be the card's.
 
 The card says what is done to the file's records before they are a table. It may name a preparation
 (:mod:`dpsynth.datasets.table`), renames, recodes, and constants in place of missing values. These
@@ -61,7 +61,7 @@ def require_file(card: Card, data_dir: str | Path | None = None) -> Path:
         raise DataError(f"data set {card.name!r}: {Path(data_dir) / card.file} is not there")
     raise DataError(
         f"data set {card.name!r} needs the file {card.file}: set the environment variable {DATA_DIR} to the "
-        f"folder that holds it, or run dpsynth data fetch {card.name}"
+        f"folder that holds it, or run dpsynth data {card.name} --fetch"
     )
 
 
@@ -135,8 +135,8 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     """Load a data set: one of :func:`names`, or the path of a card of one's own (``.yaml``).
 
     ``data_dir`` is the folder of the data files, by default the one that ``DPSYNTH_DATA_DIR`` names, then the
-    cache folder of ``dpsynth data fetch``. Nothing is downloaded. The frame has the schema's columns and
-    canonical dtypes. Values outside the public bounds stay as they were recorded. They are clipped and
+    cache folder of ``dpsynth data NAME --fetch``. Nothing is downloaded. The frame has the schema's columns
+    and canonical dtypes. Values outside the public bounds stay as they were recorded. They are clipped and
     rounded when records are encoded. Raises DataError if there is no such data set or file, the checksum
     differs, or the file does not fit the schema.
 

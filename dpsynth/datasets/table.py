@@ -541,13 +541,13 @@ def open_table(
 ) -> Table | PatientTable:
     """Read a CSV or Parquet file of one's own and its schema (an object, or the YAML file of a Schema).
 
-    ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed. Errors name
+    ``csv_format`` describes how a CSV file is written, by default as the schema says. Errors name
     ``schema_file``, from which an object was read. Warns
     (OwnerWarning) if something was guessed, or a column that is not declared shows a person in several rows.
     Raises DataError or SchemaError if either cannot be read or they do not fit each other.
     """
-    form = csv_format or CsvFormat()
     given = schema if isinstance(schema, TableSchema) else Schema.from_yaml(Path(schema))
+    form = csv_format or given.csv
     called, known = name or given.name or Path(path).stem, given.table
     if given.several:
         return PatientTable(reader_of(given).read(path, form), given, called)

@@ -29,7 +29,7 @@ class PatientReader(Reader):
 
     schema: PatientSchema
 
-    def read(self, path: str | Path, csv_format: CsvFormat) -> pd.DataFrame:
+    def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
         """Read a table as :meth:`dpsynth.PatientSchema.read` does."""
         return self.schema.read(path, csv_format)
 

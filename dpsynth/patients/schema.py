@@ -77,7 +77,7 @@ class PatientSchema(TableSchema):
     files : tuple of PatientFile
         The files of a folder that gives the rows, see :mod:`dpsynth.patients.files`. Each column but the
         unit and the order stands in one of them.
-    ignored, missing_words : tuple of str
+    ignored, missing_words, csv
         As in :class:`~dpsynth.table.schema.Schema`.
     other_columns : {"refuse", "ignore"}
         As in :class:`~dpsynth.table.schema.Schema`.
@@ -264,7 +264,7 @@ class PatientSchema(TableSchema):
         if self.files:
             facts["files"] = {file.name: file.entry() for file in self.files}
         table = self._schema(self.columns).model_copy(update={"ignored": self.ignored}).to_dict()
-        facts |= {key: table.get(key) for key in ("ignored", "other_columns", "missing_words")}
+        facts |= {key: table.get(key) for key in ("ignored", "other_columns", "missing_words", "csv")}
         columns = table["columns"]
         for column in columns:
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
@@ -316,7 +316,7 @@ class PatientSchema(TableSchema):
         path : path
             A CSV or Parquet file that has all columns, or a folder.
         csv_format : CsvFormat, optional
-            How CSV files are written. Default: guessed.
+            How CSV files are written. Default: as the schema's ``csv`` says.
 
         Returns
         -------
@@ -334,7 +334,7 @@ class PatientSchema(TableSchema):
         OwnerWarning
             How many patients without rows, items without a column and empty rows of a folder were left out.
         """
-        csv_format = csv_format or CsvFormat()
+        csv_format = csv_format or self.csv
         if Path(path).is_dir():
             if not self.files:
                 raise DataError(f"{path} is a folder. Name its files in the schema, under 'files'")
@@ -362,6 +362,7 @@ class PatientSchema(TableSchema):
             ignored=(*apart, *self.ignored),
             other_columns=self.other_columns,
             missing_words=self.missing_words,
+            csv=self.csv,
         )
 
     @property

@@ -147,8 +147,8 @@ class Ledger:
     def open(cls, path: str | os.PathLike[str], *, make: bool = False) -> Ledger:
         """The ledger of a data set's file, with all that was posted there, to which others may post as well.
 
-        Without ``make`` the file must be there: ``dpsynth ledger cap`` makes it. Raises InputError for no
-        file, DataError for a damaged one, RunError if another process holds it for long.
+        Without ``make`` the file must be there: ``dpsynth ledger`` with a cap makes it. Raises InputError for
+        no file, DataError for a damaged one, RunError if another process holds it for long.
         """
         ledger = cls()
         ledger.file = LedgerFile(path, make=make)

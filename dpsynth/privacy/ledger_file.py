@@ -172,7 +172,7 @@ class History:
                 f"the cap of the ledger {self.path} is epsilon {most:g} at delta {most_delta:g}. Earlier "
                 f"runs used epsilon {round_up(epsilon)} at delta {round_up(delta)}, and this one needs "
                 f"{cost}. Nothing was used: give a smaller {' and '.join(over)}, or let the owner raise "
-                "the cap with `dpsynth ledger cap`"
+                f"the cap with `dpsynth ledger {self.path} --epsilon E --delta D`"
             )
 
 
@@ -353,7 +353,9 @@ def _process() -> str:
 def _opened(path: Path, *, make: bool = False) -> Iterator[sqlite3.Connection]:
     """One transaction that no other process writes beside, kept if the block ends well."""
     if not path.is_file() and not make:
-        raise InputError(f"there is no ledger {path}. `dpsynth ledger cap` makes one")
+        raise InputError(
+            f"there is no ledger {path}. `dpsynth ledger {path} --epsilon E --delta D` makes one"
+        )
     try:
         if make:
             _make(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -146,23 +146,14 @@ FOLLOWS = {
 TO_COMPLETE = "To be completed by the publisher."
 
 
-def registry_record(
-    report: RunReport, contact: str = "", *, curators: Sequence[str] = (), use: str = "", region: str = ""
-) -> dict[str, Any]:
+def registry_record(report: RunReport) -> dict[str, Any]:
     """Return the record of a private table, from public facts alone (:meth:`RunReport.released`).
 
     Parameters
     ----------
     report : RunReport
-        With its ledger.
-    contact : str
-        Whom readers may ask: a name, an address, or both. Default: the ledger's.
-    curators : sequence of str
-        Persons or organisations that hold the real records. Default: the owner that the ledger names.
-    use : str
-        Intended use of the synthetic table.
-    region : str
-        Country or region that the table is about.
+        With its ledger, which names the contact and the holder of the real records if the run's
+        configuration does.
 
     Returns
     -------
@@ -173,22 +164,15 @@ def registry_record(
     Raises
     ------
     InputError
-        If nobody names a contact, the report has no ledger, or it names no day.
+        If the report has no ledger, or names no day.
     PrivacyError
         If there is no guarantee.
     """
     published = {} if report.ledger is None else report.ledger.published
-    contact = " ".join(contact.split()) or published.get("contact", "")
-    if not contact:
-        raise InputError(
-            "contact is needed: whom readers of the record may ask, such as 'Data office, data@example.org'. "
-            "Give --contact, or contact in the configuration of a run"
-        )
-    told = {
-        "data_curators": [n.strip() for n in curators or (published.get("data_owner", ""),) if n.strip()],
-        "intended_use": use.strip(),
-        "data_product_region": region.strip(),
-    }
+    contact, owner = published.get("contact"), published.get("data_owner")
+    absent = [] if owner else ["basic.data_curators"]
+    absent += ["basic.intended_use", "basic.data_product_region"]
+    absent += [] if contact else ["administrative.registry_authors"]
     report = report.released()
     ledger, guarantee, summary = report.ledger, report.guarantee, report.summary
     if ledger is None or guarantee is None or summary is None:
@@ -213,9 +197,9 @@ def registry_record(
         "format": FORMAT,
         "version": VERSION,
         "follows": dict(FOLLOWS),
-        "contact": contact,
-        "to_complete": [f"deployment.basic.{name}" for name, value in told.items() if not value],
-        "record": _record(report, contact, told),
+        "contact": contact or TO_COMPLETE,
+        "to_complete": [f"deployment.{name}" for name in absent],
+        "record": _record(report, contact or TO_COMPLETE, owner or TO_COMPLETE),
         "details": {
             "guarantee": str(guarantee),
             "epsilon": float(round_up(guarantee.epsilon)),
@@ -236,7 +220,7 @@ def registry_record(
     }
 
 
-def _record(report: RunReport, contact: str, told: Mapping[str, Any]) -> dict[str, Any]:
+def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
     """The fields of the registry."""
     guarantee, ledger = report.guarantee, report.ledger
     assert guarantee is not None and ledger is not None and report.day is not None
@@ -259,10 +243,10 @@ def _record(report: RunReport, contact: str, told: Mapping[str, Any]) -> dict[st
         "deployment": {
             "basic": {
                 "name": report.title,
-                "data_curators": told["data_curators"] or [TO_COMPLETE],
-                "intended_use": told["intended_use"] or TO_COMPLETE,
+                "data_curators": [owner],
+                "intended_use": TO_COMPLETE,
                 "data_product_type": "Synthetic data",
-                "data_product_region": told["data_product_region"] or TO_COMPLETE,
+                "data_product_region": TO_COMPLETE,
                 "description": _list(_products(report)),
                 "publication_date": report.day,
             },

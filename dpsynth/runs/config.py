@@ -31,7 +31,6 @@ from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.generators import DEFAULT, estimator
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.studies import Studies
-from dpsynth.table.csv_format import CsvFormat
 
 #: arguments of an estimator that are other keys of a configuration
 ELSEWHERE = {
@@ -55,27 +54,20 @@ class DataConfig(OptionGroup):
     """A table of one's own: a CSV or Parquet file and the YAML file of its schema (written ``schema``).
 
     Relative paths are taken from the configuration's folder. With ``accept_unreviewed`` the run goes on
-    although bounds or categories were read off the records, and the ledger says so. How a CSV file is written
-    is guessed where nothing is said.
+    although bounds or categories were read off the records, and the ledger says so.
     """
 
     # the YAML key is `schema`, a name that pydantic's models have taken; only that spelling is accepted
     path: FilePath
     schema_path: FilePath = Field(alias="schema")
     accept_unreviewed: bool = False
-    sep: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
 
-    @model_validator(mode="after")
-    def _format_fits(self) -> DataConfig:
-        _ = self.csv_format
-        return self
-
-    @property
-    def csv_format(self) -> CsvFormat:
-        """How a CSV file is written."""
-        return CsvFormat(self.sep, self.decimal, self.encoding)
+    def located(self, folder: str | Path) -> DataConfig:
+        """Return the same files with absolute paths, relative ones taken from ``folder``."""
+        paths = {
+            name: str((Path(folder) / getattr(self, name)).resolve()) for name in ("path", "schema_path")
+        }
+        return self.model_copy(update=paths)
 
 
 class SplitConfig(OptionGroup):
@@ -300,11 +292,7 @@ class RunConfig(OptionGroup):
             return self.model_copy(
                 update={"dataset": str((Path(folder) / named).resolve()) if own else named}
             )
-        paths = {
-            "path": str((Path(folder) / self.data.path).resolve()),
-            "schema_path": str((Path(folder) / self.data.schema_path).resolve()),
-        }
-        return self.model_copy(update={"data": self.data.model_copy(update=paths)})
+        return self.model_copy(update={"data": self.data.located(folder)})
 
 
 def keys_of_fit(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class RunFolder:
     report_md = _Place("report.md")
     evaluation_json = _Place("evaluation.json")  # marks the folder of an evaluation
     evaluation_md = _Place("evaluation.md")
+    registry = _Place("registry.json")  # the public record of the synthetic table
 
     @property
     def model_home(self) -> Path:
@@ -241,9 +242,22 @@ def _evaluation(record: Mapping[str, Any], path: Path) -> Evaluation:
 
 
 def read_ledger(path: str | Path) -> Ledger:
-    """Read ledger.json, or the ledger in the folder of a run or of a model."""
+    """Read ledger.json, or the ledger in the folder of a run or of a model.
+
+    Raises InputError for a ledger's SQLite file, which holds all runs of a data set and is no single ledger.
+    """
     folder = Path(path)
+    if folder.is_file() and _starts_with(folder, b"SQLite format 3\0"):
+        raise InputError(
+            f"{path} is the file of a data set's ledger. `dpsynth ledger {path}` prints all its runs. Give "
+            "the folder of one run here, or its ledger.json"
+        )
     return RunFolder(folder).read_ledger() if folder.is_dir() else Ledger.load(folder)
+
+
+def _starts_with(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(mark)) == mark
 
 
 def _same_story(ledger: Ledger, told: Mapping[str, Any]) -> bool:

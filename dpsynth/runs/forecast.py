@@ -53,7 +53,7 @@ def load_table(config: RunConfig) -> Table | PatientTable:
     if config.data is not None:
         data = config.data
         schema, file = read_schema(data.schema_path), data.schema_path
-        return datasets.open_table(data.path, schema, csv_format=data.csv_format, schema_file=file)
+        return datasets.open_table(data.path, schema, schema_file=file)
     return datasets.load(str(config.dataset))
 
 

@@ -192,7 +192,6 @@ def run(
     *,
     force: bool = False,
     resume: bool = False,
-    accept_n_public: bool = False,
     evaluate: bool = True,
     progress: Callable[[Progress], None] | None = None,
     stages: Callable[[str, float], None] | None = None,
@@ -214,8 +213,6 @@ def run(
         :mod:`dpsynth.runs.spending`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
-    accept_n_public : bool
-        Go on although ``n_public`` is far from the number of rows.
     evaluate : bool
         Whether the table is judged now, as far as the configuration says.
     """
@@ -265,7 +262,6 @@ def run(
                         train.frame,
                         schema=train.schema,
                         ledger=ledger,  # paid above, before the table was opened
-                        accept_n_public=accept_n_public,
                         checkpoint=checkpoint,
                         progress=progress,
                         also=config.also,

@@ -179,7 +179,7 @@ def check_rows(rows: int, schema: TableSchema, *, accept: bool) -> None:
     if abs(rows - n) > tolerance and not accept:
         raise DataError(
             f"{said}, and every count is scaled to n_public. Give the number for these rows (of a training "
-            "part: its own), or go on all the same with accept_n_public (--accept-n-public)"
+            "part: its own), or leave n_public out. In Python, accept_n_public=True goes on all the same"
         )
     warnings.warn(f"{said}. Every count is scaled to n_public", OwnerWarning, stacklevel=4)
 

@@ -22,6 +22,7 @@ from dpsynth.privacy.ledger_file import Cost
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CountRelease
 from dpsynth.privacy.stages import Stage
+from dpsynth.progress import STAGES
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
@@ -155,9 +156,12 @@ def read_parts(plan: FitPlan, reading: Reading, *, refine: bool = True) -> Gener
     """
     for part in plan.parts.own:
         if part is not plan.parts.rest:
+            STAGES.info("fit: %s", ", ".join(each.name for each in part.statistics))
             reading.read(part)
+    STAGES.info("fit: the model of these statistics")
     reading.model = plan.options.build(plan.schema, reading, refine=refine)
     for part in plan.parts.also:
+        STAGES.info("fit: %s", type(part).__name__.lower())
         reading.model = part.extend(reading.made, reading.read(part))
     return reading.made
 
@@ -169,6 +173,7 @@ def train(
     critic = plan.parts.of(Critic)
     if critic is None:
         return reading.made, []
+    STAGES.info("fit: %s", ", ".join(each.name for each in critic.statistics))
     return dataclasses.replace(critic, training=training).read(reading)
 
 

@@ -14,6 +14,7 @@ from dpsynth.files.codec import record
 from dpsynth.marginals.network import BayesianNetwork, with_rules
 from dpsynth.marginals.reweighting import reweighted, weighted
 from dpsynth.marginals.statistics import Kind
+from dpsynth.progress import STAGES
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
@@ -136,9 +137,12 @@ class MarginalsOptions(FitOptions):
                 network = with_rules(network, model.schema, model.encoder.grids, rules)
             pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
             if pairs is not None or network.rules:
+                STAGES.info("fit: reweighting")
                 network = reweighted(network, pairs, rng)
             if histogram is not None:
+                STAGES.info("fit: weighting by the nearest-neighbour histogram")
                 network = weighted(network, histogram, rng)
+            STAGES.info("fit: order of values within bins")
             network = network.coupled(marginals.grids, marginals.n, rng)
         return replace(model, sampler=Networked(network))
 

@@ -24,6 +24,7 @@ from dpsynth.table.csv_format import (
     CsvFormat,
     from_old,
     guess_decimal,
+    in_schema,
     sep_name,
     with_points,
 )
@@ -74,7 +75,7 @@ def _numbers_with_points(
     except ValueError as problem:
         if numeric:
             raise of_records(
-                f"{source}: column {name!r} {problem}. Write all numbers alike, or say --decimal ."
+                f"{source}: column {name!r} {problem}. Write all numbers alike, or {in_schema(decimal='.')}"
             ) from None
     return text
 
@@ -107,8 +108,8 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
                 elif row:  # a blank line is no record
                     raise of_records(
                         f"{file}, line {reader.line_num}: {len(row)} cells where the header has {len(names)}"
-                        f". Put a cell that holds a {sep_name(file.format.sep)} in double quotes, or name "
-                        "another separator with --sep"
+                        f". Put a cell that holds a {sep_name(file.format.sep)} in double quotes. If "
+                        f"another sign separates cells, {in_schema(sep='…')}"
                     )
                 ended = reader.line_num
         except csv.Error as problem:
@@ -181,7 +182,10 @@ def _kind(cell: str) -> tuple[bool, bool, bool]:
 def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> None:
     other = next((sign for sign in SEPARATORS if sign in names[0]), None)
     if len(names) == 1 and other is not None and names[0] not in known:
-        raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}. Say so with --sep")
+        sep = "tab" if other == "\t" else repr(other)
+        raise DataError(
+            f"{file}: the cells seem to be separated by a {sep_name(other)}. If so, {in_schema(sep=sep)}"
+        )
     if (twice := given_twice(names)) is not None:
         raise DataError(
             f"{file}: the header names {twice!r} more than once. Give each column a name of its own"
@@ -198,13 +202,13 @@ def _lines(text: IO[str], file: CsvFile, old: list[int]) -> Iterator[str]:
         if "\0" in line:
             raise of_records(
                 f"{file}, line {place}: a NUL byte: the file is damaged or not UTF-8 text. Save it as "
-                "UTF-8, or say --encoding"
+                f"UTF-8, or {in_schema(encoding='…')}"
             )
         if file.mixed and (read := from_old(line)) != line:
             if read is None:
                 raise of_records(
-                    f"{file}, line {place}: a byte that is neither UTF-8 nor cp1252. Say --encoding, or "
-                    "save it as UTF-8 (spreadsheets call that CSV UTF-8)"
+                    f"{file}, line {place}: a byte that is neither UTF-8 nor cp1252. Save it as UTF-8 "
+                    f"(spreadsheets call that CSV UTF-8), or {in_schema(encoding='…')}"
                 )
             old.append(place)
             line = read

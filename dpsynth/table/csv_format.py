@@ -1,4 +1,4 @@
-"""The format of a CSV file, given or guessed: separator, decimal sign and encoding.
+"""The format of a CSV file, given by the schema's key ``csv`` or guessed: separator, decimal sign, encoding.
 
 The separator is guessed from the header, UTF-16 from the mark at the beginning. All else is UTF-8. Bytes that
 are not UTF-8 are cp1252, which spreadsheets wrote before, each run of them by itself: no cell decides how
@@ -75,8 +75,20 @@ class CsvFormat:
             told["encoding"] = f"cells that are not UTF-8 as cp1252, first in line {old}"
         if not found:
             return None
-        said, options = ", ".join(told[name] for name in found), ", ".join(f"--{name}" for name in found)
-        return f"{said} (guessed; to say otherwise: {options})"
+        said, keys = ", ".join(told[name] for name in found), dict.fromkeys(found, "…")
+        return f"{said} (guessed; to say otherwise, {in_schema(**keys)})"
+
+
+def in_schema(**keys: str) -> str:
+    """Say how the format is set.
+
+    Examples
+    --------
+    >>> in_schema(sep="';'", encoding="cp1252")
+    "write csv: {sep: ';', encoding: cp1252} in the schema (a draft: --csv)"
+    """
+    written = ", ".join(f"{name}: {value}" for name, value in keys.items())
+    return f"write csv: {{{written}}} in the schema (a draft: --csv)"
 
 
 #: what :func:`dpsynth.table.io.write_table` writes

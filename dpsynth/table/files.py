@@ -22,7 +22,7 @@ from dpsynth.files.storage import replaced
 from dpsynth.table.cells import distinct_cells, escape
 from dpsynth.table.column import Column
 from dpsynth.table.csv import text_frame
-from dpsynth.table.csv_format import CsvFile, CsvFormat
+from dpsynth.table.csv_format import CsvFile, CsvFormat, in_schema
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")
@@ -32,18 +32,20 @@ _GUESSED = CsvFormat()
 
 
 def read_table(
-    path: str | Path, schema: Schema | None = None, csv_format: CsvFormat = _GUESSED
+    path: str | Path, schema: Schema | None = None, csv_format: CsvFormat | None = None
 ) -> pd.DataFrame:
     """Read a CSV (``.csv``, ``.csv.gz``) or Parquet file.
 
     With a schema, its columns must be exactly the file's, in any order, beside those that it ignores. The
     frame then has the canonical order and dtypes. Values outside the bounds stay as they are. Without a
-    schema the cells of a CSV file are text, None where empty. ``csv_format`` is guessed by default. Warns
-    (OwnerWarning) if the guess is not commas between cells, decimal points and UTF-8. Raises DataError,
+    schema the cells of a CSV file are text, None where empty. ``csv_format`` is the schema's by default.
+    Warns (OwnerWarning) if the guess is not commas between cells, decimal points and UTF-8. Raises DataError,
     naming column, row, line and value, if the file cannot be read or does not fit the schema.
     """
-    frame, file = read_cells(path, None if schema is None else schema.columns, csv_format)
-    return frame if schema is None else schema.check(frame, path=file)
+    if schema is None:
+        return read_cells(path, csv_format=csv_format or _GUESSED)[0]
+    frame, file = read_cells(path, schema.columns, csv_format or schema.csv)
+    return schema.check(frame, path=file)
 
 
 def read_cells(
@@ -234,8 +236,8 @@ def reading(path: Path) -> Iterator[None]:
     except UnicodeError as problem:
         encoding = getattr(problem, "encoding", "what was given")
         raise DataError(
-            f"{path}: not a table: its bytes are no text in {encoding}. Say --encoding, or save it as UTF-8 "
-            "(spreadsheets call that CSV UTF-8)"
+            f"{path}: not a table: its bytes are no text in {encoding}. Save it as UTF-8 (spreadsheets call "
+            f"that CSV UTF-8), or {in_schema(encoding='…')}"
         ) from None
     except ValueError as problem:  # the parsing errors of pandas, pyarrow and the UTF-8 decoder all are
         raise DataError(f"{path}: not a table: {_line(problem)}") from None

@@ -30,7 +30,7 @@ class Reader:
     schema: TableSchema
     seed: int = 0
 
-    def read(self, path: str | Path, csv_format: CsvFormat) -> pd.DataFrame:
+    def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
         """Read a table as :func:`dpsynth.table.files.read_table` does."""
         return read_table(path, self.schema.table, csv_format)
 

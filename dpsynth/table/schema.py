@@ -34,7 +34,7 @@ from dpsynth.files.text import (
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, conform_columns
-from dpsynth.table.csv_format import CsvFile
+from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.derived import add_derived, combinations, formulas, readings
 from dpsynth.table.draft import draft_column, is_text
 from dpsynth.table.expressions import Expression, parse_rule
@@ -251,6 +251,7 @@ class TableSchema(BaseModel):
     ignored: tuple[StrictStr, ...] = ()
     other_columns: Literal["refuse", "ignore"] = "refuse"
     missing_words: tuple[StrictStr, ...] = ()
+    csv: CsvFormat = CsvFormat()
 
     #: The word for the records, which ``n_public`` counts, and for what messages say a table has of them.
     counted: ClassVar[str] = "records"
@@ -408,6 +409,9 @@ class Schema(TableSchema):
         Treatment of columns of a table that the schema does not name.
     missing_words : tuple of str
         Words that stand for a missing value in a table, such as ``?``, wherever they are no category.
+    csv : CsvFormat
+        How CSV files of the table are written: ``sep``, ``decimal`` and ``encoding``. What is left out is
+        guessed.
 
     Raises
     ------
@@ -653,7 +657,7 @@ class Schema(TableSchema):
             if "special" in column:
                 column["special"] = [_plain(code) for code in column["special"]]
         order = ["name", "description", "unit", "n_public", "outcome", "ignored", "other_columns"]
-        order += ["missing_words", "columns", "constraints"]
+        order += ["missing_words", "csv", "columns", "constraints"]
         return {key: kept[key] for key in order if key in kept}
 
     @classmethod
@@ -752,8 +756,8 @@ def require_reviewed(schema: TableSchema, accept: bool = False) -> dict[str, tup
         fields = few(named, separator="; ")
         raise PrivacyError(
             "these fields of the schema were read off the private records and nobody has reviewed them: "
-            f"{fields}. Put public values in their place and remove 'unreviewed', or accept them "
-            "(accept_unreviewed, --accept-unreviewed) and the ledger will say so"
+            f"{fields}. Put public values in their place and remove 'unreviewed'. Or accept them "
+            "(accept_unreviewed, in a run's file under data): the ledger will say so"
         )
     return unreviewed
 

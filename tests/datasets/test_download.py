@@ -116,7 +116,7 @@ def files(folder: Path) -> list[str]:
 def test_fetch_and_load(server: Server, cache: Path, tmp_path: Path) -> None:
     """A file that is fetched and then not found, fetched twice, or told of only afterwards."""
     card = write_card(tmp_path, server.url)
-    with pytest.raises(DataError, match=r"needs the file tiny\.csv: set .* or run dpsynth data fetch tiny"):
+    with pytest.raises(DataError, match=r"needs the file tiny\.csv: set .* or run dpsynth data tiny --fetch"):
         load(card)
     said: list[str] = []
     path = fetch(card, say=said.append)

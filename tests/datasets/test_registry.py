@@ -165,7 +165,7 @@ def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"flchain\.csv: set the environment variable DPSYNTH_DATA_DIR"):
         datasets.load("flchain")
     monkeypatch.setenv("DPSYNTH_DATA_DIR", str(tmp_path))
-    with pytest.raises(DataError, match="or run dpsynth data fetch flchain"):
+    with pytest.raises(DataError, match="or run dpsynth data flchain --fetch"):
         datasets.load("flchain")
     with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'flchain.csv'} is not there")):
         datasets.load("flchain", data_dir=tmp_path)

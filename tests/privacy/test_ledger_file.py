@@ -521,9 +521,9 @@ def test_a_wrong_file_is_one_sentence(file, how, said, capsys):
         with pytest.raises(InputError, match=said):
             call()
     assert file.path.exists() != (how == "absent")
-    for command in (["show"], ["show", "--json"], ["cap", "--epsilon", "9", "--delta", "0.1"]):
-        if command[0] == "show" or how != "absent":  # a cap makes a file
-            assert main(["ledger", command[0], str(file.path), *command[1:]]) == 2
+    for options in ([], ["--json"], ["--epsilon", "9", "--delta", "0.1"]):
+        if "--epsilon" not in options or how != "absent":  # a cap makes a file
+            assert main(["ledger", str(file.path), *options]) == 2
             assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -540,7 +540,7 @@ def test_an_absurd_cost_is_refused_in_one_sentence(file, epsilon, capsys):
     else:
         file.begin(Cost(1.0, 1e-6), "out")
     for options in ([], ["--json"]):
-        assert main(["ledger", "show", str(file.path), *options]) == 0
+        assert main(["ledger", str(file.path), *options]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -824,7 +824,7 @@ def test_a_full_disk_is_one_sentence(file, monkeypatch, capsys):
         entry.name for entry in ledger.entries
     ]
     assert file.history().used == (1.0, 9e-6)
-    assert main(["ledger", "show", str(file.path)]) == 0
+    assert main(["ledger", str(file.path)]) == 0
 
 
 def test_a_folder_that_is_read_only_is_one_sentence(capsys):
@@ -842,7 +842,7 @@ def test_a_folder_that_is_read_only_is_one_sentence(capsys):
             path.chmod(mode)
             with pytest.raises(InputError, match=r"cannot be used .* that you may write to"):
                 file.begin(Cost(1.0, 1e-6), "out")
-            assert main(["ledger", "cap", str(file.path), "--epsilon", "9", "--delta", "0.1"]) == 2
+            assert main(["ledger", str(file.path), "--epsilon", "9", "--delta", "0.1"]) == 2
             assert capsys.readouterr().err.count("\n") == 1
             path.chmod(0o700)
         folder.chmod(0o555)

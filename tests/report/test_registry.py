@@ -15,7 +15,6 @@ from dpsynth.privacy.guarantee import STRATIFIED
 from dpsynth.report.catalogues import TO_COMPLETE, registry_record
 from dpsynth.report.run_report import RunReport
 
-CONTACT = "Data office, data@example.org"
 # Of schemas/deployments-schema.yaml of opendp/deployments-registry-data, commit 3e9c812a924c: the fields of
 # each section, and the words of those that take no others. All but three fields are text.
 FIELDS = {
@@ -50,7 +49,7 @@ def private_report(**changes: object) -> tuple[RunReport, list[float]]:
 
 def test_the_record_has_the_registrys_fields():
     """Catches a field that the registry does not know, a required one that is absent, and a wrong word."""
-    record = registry_record(private_report()[0], CONTACT)["record"]
+    record = registry_record(private_report()[0])["record"]
     assert set(record) == {"url_slug", "status", "tier", "deployment"}
     assert record["status"] == "Draft" and record["tier"] == 3
     assert set(record["deployment"]) <= set(FIELDS)
@@ -73,7 +72,7 @@ def test_the_record_has_the_registrys_fields():
 def test_the_record_tells_the_ledger():
     """Catches a cost or a statistic that is not the ledger's, and a field to complete that is not named."""
     report, _ = private_report()
-    record = registry_record(report, CONTACT)
+    record = registry_record(report)
     details, guarantee = record["details"], report.guarantee
     # four figures, never below the cost
     for name, cost in (
@@ -94,27 +93,27 @@ def test_the_record_tells_the_ledger():
     assert details["software"] == {"python": "3.11", "dpsynth": "0.1.0"}
     basic = record["record"]["deployment"]["basic"]
     still_open = [f"deployment.basic.{name}" for name, value in basic.items() if TO_COMPLETE in value]
-    assert record["to_complete"] == still_open
-    assert record["contact"] == CONTACT and json.loads(json.dumps(record, allow_nan=False)) == record
+    assert record["to_complete"] == [*still_open, "deployment.administrative.registry_authors"]
+    assert record["contact"] == TO_COMPLETE and json.loads(json.dumps(record, allow_nan=False)) == record
 
 
 def test_nothing_internal_is_in_the_record():
     """Catches a number of real records, a seed, a path or free text in a public record."""
     report, planted = private_report()
-    text = json.dumps(registry_record(report, CONTACT), ensure_ascii=False)
+    text = json.dumps(registry_record(report), ensure_ascii=False)
     for secret in ("SECRETWARD", "secretfolder", "7131", "7,131", "73310171", "73530", "73640", "73750"):
         assert secret not in text, secret
     for number in planted:
         assert f"{number:.4f}" not in text
     named = {**report.table, "name": "secretfile"}
-    assert "secretfile" not in json.dumps(registry_record(replace(report, table=named), CONTACT))
+    assert "secretfile" not in json.dumps(registry_record(replace(report, table=named)))
 
 
 def test_what_the_guarantee_leaves_out_is_told():
     """Catches a record that calls a guarantee with a hole whole."""
     ledger = sources.ledger_of()
     ledger.exclude("bounds of age, read off the records")
-    record = registry_record(private_report(ledger=ledger)[0], CONTACT)
+    record = registry_record(private_report(ledger=ledger)[0])
     variant = record["record"]["deployment"]["dp_variant"]
     unprotected = variant["unprotected_quantities"]
     assert unprotected.startswith("- bounds of age, read off the records\n- ")
@@ -131,7 +130,7 @@ def test_a_stratified_split_stands_with_the_neighbours():
     ledger = sources.ledger_of()
     ledger.exclude(STRATIFIED)
     config = {"split": {"method": "stratified", "test_fraction": 0.5}}
-    record = registry_record(private_report(ledger=ledger, config=config)[0], CONTACT)
+    record = registry_record(private_report(ledger=ledger, config=config)[0])
     deployment = record["record"]["deployment"]
     said = deployment["privacy_loss"]["privacy_unit_details"]
     assert "read the outcome of every record without privacy budget" in said
@@ -146,21 +145,20 @@ def test_the_public_number_is_that_of_the_training_part(method, which):
     """Catches the number of training records told as that of all real records."""
     report, _ = private_report(config={"split": {"method": method, "test_fraction": 0.5}})
     report = replace(report, table={**report.table, "n_public": 285})
-    domain = registry_record(report, CONTACT)["record"]["deployment"]["dp_variant"]["data_domain"]
+    domain = registry_record(report)["record"]["deployment"]["dp_variant"]["data_domain"]
     assert f"The {which} of training records, 285, is treated as public." in domain
     assert "real records" not in domain
 
 
 @pytest.mark.parametrize(
-    ("changes", "contact", "error", "words"),
+    ("changes", "error", "words"),
     [
-        ({}, "  ", InputError, "contact"),
-        ({"ledger": None, "delta": None}, CONTACT, InputError, "ledger"),
-        ({"created": None}, CONTACT, InputError, "day"),
-        ({"ledger": sources.bare_ledger()}, CONTACT, PrivacyError, "NOT PRIVATE"),
+        ({"ledger": None, "delta": None}, InputError, "ledger"),
+        ({"created": None}, InputError, "day"),
+        ({"ledger": sources.bare_ledger()}, PrivacyError, "NOT PRIVATE"),
     ],
 )
-def test_no_record_without_a_guarantee_or_a_contact(changes, contact, error, words):
+def test_no_record_without_a_guarantee(changes, error, words):
     """Catches a record of a table that is not private, or of which nothing is known."""
     with pytest.raises(error, match=words):
-        registry_record(private_report(**changes)[0], contact)
+        registry_record(private_report(**changes)[0])

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from cohort import SCHEMA, config, folder, model
 from modes import mode, open_to_others, usual_umask
@@ -76,22 +77,22 @@ def test_values_that_nobody_confirmed_are_for_the_owner(
 
     The lists of a schema that somebody wrote by hand count as those of a draft.
     """
-    undecided_cohort(**changes)
+    schema = undecided_cohort(**changes)
     yaml = mode("cohort.yaml")
     data = {"path": "cohort.csv", "schema": "cohort.yaml", "accept_unreviewed": accept}
     config(data=data, **QUICK).to_yaml("run.yaml")
     before = {entry.name for entry in folder.iterdir()}
-    given = "--data cohort.csv --schema cohort.yaml --epsilon 2" + " --accept-unreviewed" * accept
     call(
         "run run.yaml --out out",
         "report out --mode release",
-        "registry out --contact us --out registry.json",
+        "report out --mode registry --out registry.json",
         "sample out -n 9 --out drawn.csv",
         "sample out -n 9 --out drawn.parquet",
         "sample out -n 9 --tables 2 --out tables",
-        f"fit {given} --out m",
         "plan run.yaml --records 80 --out planned",
     )
+    model = DPMarginals(2.0, accept_unreviewed=accept)
+    model.fit(schema.check(pd.read_csv("cohort.csv", dtype=str)), schema=schema).save("m")
     seen = {name for name in open_to_others(folder) if name.split("/")[0] not in before}
     holding = {
         str(path.relative_to(folder))
@@ -124,7 +125,7 @@ def test_all_that_is_made_of_a_run(folder: Path) -> None:
         "sample out -n 20 --out drawn.csv",
         "sample out -n 20 --out drawn.parquet",
         "sample out -n 20 --tables 2 --out tables",
-        "registry out --contact us --out registry.json",
+        "report out --mode registry --out registry.json",
         "report out --out copied.html",
         "evaluate --synthetic drawn.csv --train cohort.csv --schema cohort.yaml --ledger out --out judged",
         "attack synthetic out --out attacked",

@@ -52,7 +52,7 @@ def test_a_run_is_of_patients(folder: Path) -> None:
     """Catches a table of levels, sizes that count rows, and a ledger about rows."""
     lines: list[str] = []
     done = pipeline.run(config(sample={"n": 30}), "run", evaluate=False, log=lines.append)
-    made = SCHEMA.read("run/synthetic.csv", config().data.csv_format)
+    made = SCHEMA.read("run/synthetic.csv")
     assert made["id"].nunique() == 30 and list(made.columns) == [*VISITS.names, "id"]
     report = json.loads(Path("run/report.json").read_text())
     sizes = (report["table"][name] for name in ("synthetic_records", "synthetic_rows", "columns", "n_public"))
@@ -159,10 +159,10 @@ def test_what_cannot_run_is_refused_before_the_rows_are_read(
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
 def test_a_folder_about_rows_does_not_go_on_with_patients(folder: Path) -> None:
     """Catches a ledger that adds a patient's cost to a row's, and calls the sum one of rows."""
-    simple = VISITS.table.model_copy(update={"other_columns": "ignore", "n_public": 400})
+    simple = VISITS.table.model_copy(update={"other_columns": "ignore"})
     simple.to_yaml("rows.yaml")
     rows = config(data={"path": "visits.csv", "schema": "rows.yaml"})
-    pipeline.run(rows, "run", evaluate=False, accept_n_public=True)
+    pipeline.run(rows, "run", evaluate=False)
     with pytest.raises(PrivacyError, match="protects one row, and this run protects one patient"):
         pipeline.run(config(), "run", force=True, evaluate=False)
 

@@ -158,10 +158,10 @@ def test_unreadable_files(tmp_path) -> None:
     path.write_bytes(b"age,sex\n20,\x81\n")  # neither UTF-8 nor what spreadsheets wrote before it
     for schema in (SCHEMA, None):
         with pytest.raises(
-            DataError, match=r"line 2: a byte that is neither UTF-8 nor cp1252. Say --encoding"
+            DataError, match=r"line 2: a byte that is neither UTF-8 nor cp1252.*csv: {encoding: …}"
         ):
             read_table(path, schema)
-        with pytest.raises(DataError, match=r"its bytes are no text in utf-8. Say --encoding"):
+        with pytest.raises(DataError, match=r"its bytes are no text in utf-8.*csv: {encoding: …}"):
             read_table(path, schema, CsvFormat(encoding="utf-8"))
     (tmp_path / "t.parquet").write_bytes(b"not parquet")
     with pytest.raises(DataError):
@@ -217,9 +217,9 @@ FORMATS = (
         "semicolons .*, decimal commas, .* as cp1252, first in line 2 ",
     ),
     ("age\tbmi\tsex\n20\t20,5\tmä\n30\t31\tf\n".encode("utf-16"), "tabs .*, decimal commas, .* utf-16"),
-    ("age|bmi|sex\n20|20.5|mä\n30|31|f\n".encode("utf-8-sig"), "bars between cells .guessed; .*: --sep"),
+    ("age|bmi|sex\n20|20.5|mä\n30|31|f\n".encode("utf-8-sig"), "bars between cells .guessed; .*csv: {sep: "),
     ('"age";"bmi";"sex"\r\n20;"20,5";mä\r\n30;31;f\r\n'.encode(), "semicolons between cells, decimal commas"),
-    ('age,bmi,sex\n20,"20,5",mä\n30,31,f\n'.encode(), "read with decimal commas .guessed; .*: --decimal"),
+    ('age,bmi,sex\n20,"20,5",mä\n30,31,f\n'.encode(), "read with decimal commas .guessed; .*csv: {decimal: "),
 )
 WRITTEN = Schema(
     columns=(
@@ -285,7 +285,8 @@ def test_a_large_file_is_decoded_as_a_small_one(tmp_path):
     rows[20_000] = b"\xe4"
     path.write_bytes(b"a\n" + b"\n".join(rows) + b"\n")
     with pytest.warns(
-        OwnerWarning, match=r"not UTF-8 as cp1252, first in line 20002 \(guessed; .*: --encoding\)"
+        OwnerWarning,
+        match=r"not UTF-8 as cp1252, first in line 20002 \(guessed; .*{encoding: …}",
     ):
         found = read_table(path)["a"].tolist()
     assert found == [row.decode() if k != 20_000 else "\u00e4" for k, row in enumerate(rows)]
@@ -389,7 +390,7 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
         read_table(path, ignoring, CsvFormat(decimal="."))
     with pytest.raises(DataError, match=r"column 'age', row 2 .*line 3.: 'no' is not a number"):
         read_table(path, WRITTEN, CsvFormat(decimal=","))
-    with pytest.raises(DataError, match=r"seem to be separated by a comma. Say so with --sep"):
+    with pytest.raises(DataError, match=r"seem to be separated by a comma. If so, write csv: {sep: ','} in"):
         read_table(path, None, CsvFormat(sep=";"))
     for wrong in ({"sep": ";;"}, {"decimal": ";"}, {"encoding": "utf-9"}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))} .*{next(iter(wrong.values()))}"):

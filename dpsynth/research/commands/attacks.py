@@ -1,21 +1,27 @@
-"""``dpsynth attack adversary`` and ``attack ltu``: attackers of training runs and of classifiers."""
+"""Published attacks on trainings, each described by a YAML file: ``dpsynth replication FILE.yaml``.
+
+``attacker: adversary`` is A_DI of MOSAICrOWN D5.3 on a training run, ``attacker: ltu`` the
+leave-two-unlabeled attacker of Pedersen (2022) on a classifier.
+"""
 
 from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import typer
+from pydantic import Field
 
 from dpsynth import progress
-from dpsynth.errors import InputError
+from dpsynth.checks import one_of
+from dpsynth.errors import ConfigError, InputError
+from dpsynth.files.codec import OptionGroup
 from dpsynth.files.storage import OnRound
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.console import CsvFormat, reads_tables
+from dpsynth.runs.config import DataConfig
 
 if TYPE_CHECKING:
     from dpsynth.audits.adversary import Setting
@@ -25,103 +31,213 @@ if TYPE_CHECKING:
 #: a log gets a line on the rounds this often
 _LOG_SECONDS = 30.0
 
-DatasetOption = Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")]
-DataOption = Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")]
-LevelOption = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder where rounds are kept. The same command continues with the others."),
-]
+
+class Attack(OptionGroup):
+    """What every attack has: a table, by the name of a data set or with its schema, a seed and a level.
+
+    ``level`` is that of the confidence intervals.
+    """
+
+    attacker: ClassVar[str]
+
+    dataset: str | None = None
+    data: DataConfig | None = None
+    seed: int = Field(default=0, ge=0)
+    level: float = Field(default=0.95, gt=0, lt=1)
+
+    def table(self) -> Table:
+        """Read the table, or raise InputError if there is none, or two."""
+        from dpsynth.datasets import load, open_table
+
+        if (self.dataset is None) == (self.data is None):
+            raise InputError("one of dataset and data is required, with path and schema")
+        if self.data is None:
+            return load(str(self.dataset))
+        return open_table(self.data.path, self.data.schema_path)
+
+    def run(self, out: Path | None, jobs: int) -> None:
+        """Attack, keep rounds in ``out``, and print what was found."""
+        raise NotImplementedError
 
 
-@reads_tables
-def attack_training(
-    dataset: DatasetOption = None,
-    data: DataOption = None,
-    schema: Annotated[Path | None, typer.Option("--schema", help="YAML file for --data.")] = None,
-    model: Annotated[
-        str, typer.Option("--model", help="`critic` (of our own WGAN) or `dp-sgd` (a classifier).")
-    ] = "dp-sgd",
-    belief: Annotated[
-        float, typer.Option("--belief", help="rho_beta: the belief that the noise is meant to prevent.")
-    ] = 0.9,
-    delta: Annotated[float, typer.Option("--delta", help="But for this probability.")] = 0.01,
-    steps: Annotated[int, typer.Option("--steps", help="Noisy sums of one training.", min=1)] = 30,
-    sampling_prob: Annotated[
-        float, typer.Option("--sampling-prob", help="Probability of each record in each step.")
-    ] = 1.0,
-    runs: Annotated[
-        int, typer.Option("--runs", help="Number of trainings. Half are on the neighbouring dataset.", min=2)
-    ] = 1000,
-    neighbour: Annotated[
-        str, typer.Option("--neighbour", help="removed, or replaced by a record that is not in the table.")
-    ] = "removed",
-    worst_case: Annotated[
-        bool, typer.Option("--worst-case", help="With a record made up within the public bounds.")
-    ] = False,
-    local_noise: Annotated[
-        bool,
-        typer.Option(
-            "--local-noise",
-            help="NOT PRIVATE: noise in proportion to the two records, to see the belief. "
-            "For `dp-sgd` alone.",
-        ),
-    ] = False,
-    hidden: Annotated[
-        int, typer.Option("--hidden", help="Hidden units of `dp-sgd`. 0 for softmax regression.", min=0)
-    ] = 0,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Learning rate of `dp-sgd`.")] = 0.5,
-    jobs: Annotated[int, typer.Option("--jobs", help="Rounds of trainings at a time.", min=1)] = 1,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Seed of the experiment, which publishes nothing.", min=0)
-    ] = 0,
-    level: LevelOption = 0.95,
-    out: OutOption = None,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
-) -> None:
+class Adversary(Attack):
     """Guess from every noisy sum of a training whether one record is in the table.
 
     The adversary A_DI of MOSAICrOWN D5.3 knows all other records, sees every step and updates its belief.
     Half of the table trains. A replacement comes from the other half, on which classifiers are measured.
     With all records in every step, the noise is that of the document (Renyi composition). With sampling, it
-    is the smallest that keeps the belief except with probability delta. Results are confidential: they are
-    about real records.
-    """
-    from dpsynth.audits.adversary import Setting
-    from dpsynth.checks import in_range, inside, one_of
-    from dpsynth.datasets import train_test
-    from dpsynth.research.adversary.playing import play
+    is the smallest that keeps the belief except with probability delta. Results are about real records.
 
-    one_of("--model", model, ("critic", "dp-sgd"))
-    inside("--belief", belief, 0.5, 1.0)
-    inside("--delta", delta, 0.0, 1.0)
-    inside("--level", level, 0.0, 1.0)
-    in_range("--sampling-prob", sampling_prob, 0.0, 1.0, low_open=True)
-    if model == "critic" and (local_noise or hidden or learning_rate != 0.5):
-        raise InputError("--local-noise, --hidden and --learning-rate go with --model dp-sgd")
-    one_of("--neighbour", neighbour, ("removed", "replaced"))
-    multiplier, rho_a = _noise(belief, delta, steps, sampling_prob, replaced=neighbour == "replaced")
-    setting = Setting(
-        steps=steps,
-        noise_multiplier=multiplier,
-        sampling_prob=sampling_prob,
-        neighbour=neighbour,  # type: ignore[arg-type]  # checked above
-        choice="worst-case" if worst_case else "dataset",
-        noise="local" if local_noise else "global",
-    )
-    table = _table(dataset, data, schema, csv_format, "--data needs --schema, a YAML file")
-    train, test = train_test(table, seed=seed)
-    subject = _subject(model, train, test, setting, hidden, learning_rate)
-    with _rounds("the adversary's trainings", "rounds of trainings", out) as on_round:
-        played = play(subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round)
-    record = played.to_dict(level) | {"delta": delta, "rho_a": rho_a, "out": out and str(out)}
-    text = "\n".join([_noise_told(played, delta, rho_a), *played.lines(level)])
-    if out is not None:
-        _draw(out / "beliefs.svg", played)
-        text += _written(out, "adversary", record, text, "adversary.json, adversary.txt and beliefs.svg")
-    console.emit(record, text, as_json=as_json)
+    Parameters
+    ----------
+    model : {"dp-sgd", "critic"}
+        A classifier, or the critic of our own WGAN.
+    belief, delta : float
+        rho_beta, the belief that the noise is meant to prevent, but for probability delta.
+    steps, sampling_prob : int, float
+        Noisy sums of one training, and the probability of each record in each.
+    runs : int
+        Number of trainings. Half are on the neighbouring dataset.
+    neighbour : {"removed", "replaced"}
+        The other dataset lacks the record, or has another one in its place.
+    worst_case : bool
+        With a record made up within the public bounds.
+    local_noise : bool
+        **Not private**: noise in proportion to the two records, to see the belief. For dp-sgd alone.
+    hidden, learning_rate : int, float
+        Of dp-sgd: hidden units (0 for softmax regression) and its learning rate.
+    """
+
+    attacker: ClassVar[str] = "adversary"
+
+    model: Literal["dp-sgd", "critic"] = "dp-sgd"
+    belief: float = Field(default=0.9, gt=0.5, lt=1)
+    delta: float = Field(default=0.01, gt=0, lt=1)
+    steps: int = Field(default=30, ge=1)
+    sampling_prob: float = Field(default=1.0, gt=0, le=1)
+    runs: int = Field(default=1000, ge=2)
+    neighbour: Literal["removed", "replaced"] = "removed"
+    worst_case: bool = False
+    local_noise: bool = False
+    hidden: int = Field(default=0, ge=0)
+    learning_rate: float = 0.5
+
+    def run(self, out: Path | None, jobs: int) -> None:
+        """Play the game, and print and write what the adversary believes."""
+        from dpsynth.audits.adversary import Setting
+        from dpsynth.datasets import train_test
+        from dpsynth.research.adversary.playing import play
+
+        if self.model == "critic" and (self.local_noise or self.hidden or self.learning_rate != 0.5):
+            raise InputError("local_noise, hidden and learning_rate go with model dp-sgd")
+        replaced = self.neighbour == "replaced"
+        multiplier, rho_a = _noise(self.belief, self.delta, self.steps, self.sampling_prob, replaced=replaced)
+        setting = Setting(
+            steps=self.steps,
+            noise_multiplier=multiplier,
+            sampling_prob=self.sampling_prob,
+            neighbour=self.neighbour,
+            choice="worst-case" if self.worst_case else "dataset",
+            noise="local" if self.local_noise else "global",
+        )
+        train, test = train_test(self.table(), seed=self.seed)
+        subject = _subject(self.model, train, test, setting, self.hidden, self.learning_rate)
+        with _rounds("the adversary's trainings", "rounds of trainings", out) as on_round:
+            played = play(
+                subject,
+                belief=self.belief,
+                runs=self.runs,
+                seed=self.seed,
+                jobs=jobs,
+                folder=out,
+                on_round=on_round,
+            )
+        record = played.to_dict(self.level)
+        record |= {"delta": self.delta, "rho_a": rho_a, "out": out and str(out)}
+        text = "\n".join([_noise_told(played, self.delta, rho_a), *played.lines(self.level)])
+        if out is not None:
+            _draw(out / "beliefs.svg", played)
+            text += _written(out, "adversary", record, text, "adversary.json, adversary.txt and beliefs.svg")
+        console.emit(record, text)
+
+
+class LeaveTwoUnlabeled(Attack):
+    """Guess which of two records a classifier was trained on, with all other records known.
+
+    The leave-two-unlabeled attacker of Pedersen (2022), sections 4.2 and 5, with its strategies: scores of
+    the model, a bounded loss, retraining on both, Bayes.
+
+    Parameters
+    ----------
+    model : str
+        logistic_regression, ridge, naive_bayes, svc, nearest_neighbours, sgd, perceptron, linear_svc, mlp or
+        random_forest.
+    records : int
+        On each side: trained on, kept aside.
+    rounds : int
+        Pairs to show the attacker.
+    scenario : {"original", "random", "unseeded"}
+        The attacker knows order and seed of the training, the seed, or neither.
+    retrainings : int
+        How often the attacker trains with each of the two. From 2 on also the Bayes attack.
+    shadows : int
+        Shadow models on random halves, an even number. 0 for none.
+    anew : bool
+        The defender trains anew in each round, with a seed of its own.
+    record : int, optional
+        Show this one of the records that were trained on in every round.
+    """
+
+    attacker: ClassVar[str] = "ltu"
+
+    model: str = "logistic_regression"
+    records: int = Field(default=400, ge=2)
+    rounds: int = Field(default=100, ge=1)
+    scenario: Literal["original", "random", "unseeded"] = "original"
+    retrainings: int = Field(default=1, ge=0)
+    shadows: int = Field(default=0, ge=0)
+    anew: bool = False
+    record: int | None = Field(default=None, ge=0)
+
+    def run(self, out: Path | None, jobs: int) -> None:
+        """Attack each round, and print and write how often each strategy is right."""
+        from dpsynth.research.ltu.experiment import attack_trainer
+        from dpsynth.research.ltu.results import result_text
+        from dpsynth.research.ltu.rounds import Design
+        from dpsynth.research.ltu.trainers import classifier, sides_of_table
+
+        if self.shadows % 2:
+            raise InputError(f"shadows must be even, one on each half of the records, got {self.shadows}")
+        if self.shadows and self.anew:
+            raise InputError("shadows does not go with anew: shadow models are compared with one model")
+        trainer = classifier(self.model)
+        design = Design(
+            scenario=self.scenario,
+            defender="anew" if self.anew else "once",
+            retrainings=self.retrainings,
+            splits=self.shadows // 2,
+            record=self.record,
+            seed=self.seed,
+        )
+        sides = sides_of_table(self.table(), self.records, self.seed)
+        with _rounds(f"rounds of {self.model}", "rounds", out) as on_round:
+            result = attack_trainer(
+                trainer,
+                sides,
+                design,
+                rounds=self.rounds,
+                name=f"{self.model}: {trainer.description}",
+                folder=out,
+                jobs=jobs,
+                on_round=on_round,
+                level=self.level,
+            )
+        found, text = result.to_dict() | {"out": out and str(out)}, result_text(result)
+        if out is not None:
+            text += _written(out, "ltu", found, text, "ltu.json and ltu.txt")
+        console.emit(found, text)
+
+
+#: the attacks that a file may describe
+ATTACKS: dict[str, type[Attack]] = {kind.attacker: kind for kind in (Adversary, LeaveTwoUnlabeled)}
+
+
+def attack_of(record: Any, folder: Path) -> Attack | None:
+    """The attack that a YAML file of this folder describes, or None if it has no key ``attacker``.
+
+    Raises ConfigError if a key or a value is wrong.
+    """
+    if not isinstance(record, Mapping) or "attacker" not in record:
+        return None
+    try:
+        one_of("attacker", str(record["attacker"]), ATTACKS)
+        kind = ATTACKS[str(record["attacker"])]
+        attack = kind.of(**{str(name): value for name, value in record.items() if name != "attacker"})
+    except InputError as problem:
+        raise ConfigError(str(problem)) from None
+    if attack.data is None:
+        return attack
+    return attack.model_copy(update={"data": attack.data.located(folder)})
 
 
 def _noise(
@@ -185,121 +301,6 @@ def _written(out: Path, name: str, record: dict[str, object], text: str, files: 
     write_text(out / f"{name}.json", dump_json(record) + "\n")
     write_text(out / f"{name}.txt", text + "\n")
     return f"\nwrote {files} to {out}"
-
-
-@reads_tables
-def attack_classifier(
-    dataset: DatasetOption = None,
-    data: DataOption = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="YAML file for --data, with an outcome.")
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            help="logistic_regression, ridge, naive_bayes, svc, nearest_neighbours, sgd, perceptron, "
-            "linear_svc, mlp or random_forest.",
-        ),
-    ] = "logistic_regression",
-    records: Annotated[
-        int, typer.Option("--records", help="On each side: trained on, kept aside.", min=2)
-    ] = 400,
-    rounds: Annotated[int, typer.Option("--rounds", help="Pairs to show the attacker.", min=1)] = 100,
-    scenario: Annotated[
-        str,
-        typer.Option(
-            "--scenario",
-            help="original (the attacker knows order and seed), random (the seed), unseeded (neither).",
-        ),
-    ] = "original",
-    retrainings: Annotated[
-        int,
-        typer.Option(
-            "--retrainings",
-            help="How often the attacker trains with each of the two. 0: never. From 2 on: also the Bayes "
-            "attack.",
-            min=0,
-        ),
-    ] = 1,
-    shadows: Annotated[
-        int,
-        typer.Option("--shadows", help="Shadow models on random halves, an even number. 0 for none.", min=0),
-    ] = 0,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="The defender trains anew in each round, with a seed of its own.")
-    ] = False,
-    record: Annotated[
-        int | None,
-        typer.Option(
-            "--record", help="Show this one of the records that were trained on in every round.", min=0
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Rounds at a time.", min=1)] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random records and pairs.", min=0)] = 0,
-    level: LevelOption = 0.95,
-    out: OutOption = None,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
-) -> None:
-    """Guess which of two records a classifier was trained on, with all other records known.
-
-    The leave-two-unlabeled attacker of Pedersen (2022), sections 4.2 and 5, with its strategies: scores of
-    the model, a bounded loss, retraining on both, Bayes. Results are confidential.
-    """
-    from dpsynth.research.ltu.experiment import attack_trainer
-    from dpsynth.research.ltu.results import result_text
-    from dpsynth.research.ltu.rounds import Design
-    from dpsynth.research.ltu.trainers import classifier, sides_of_table
-
-    if shadows % 2:
-        raise InputError(f"--shadows must be even, one on each half of the records, got {shadows}")
-    if shadows and anew:
-        raise InputError("--shadows does not go with --anew: shadow models are compared with one model")
-    trainer = classifier(model)
-    design = Design(
-        scenario=scenario,  # type: ignore[arg-type]  # checked by Design
-        defender="anew" if anew else "once",
-        retrainings=retrainings,
-        splits=shadows // 2,
-        record=record,
-        seed=seed,
-    )
-    needed = "--data needs --schema, a YAML file that names the outcome"
-    sides = sides_of_table(_table(dataset, data, schema, csv_format, needed), records, seed)
-    with _rounds(f"rounds of {model}", "rounds", out) as on_round:
-        result = attack_trainer(
-            trainer,
-            sides,
-            design,
-            rounds=rounds,
-            name=f"{model}: {trainer.description}",
-            folder=out,
-            jobs=jobs,
-            on_round=on_round,
-            level=level,
-        )
-    found, text = result.to_dict() | {"out": out and str(out)}, result_text(result)
-    if out is not None:
-        text += _written(out, "ltu", found, text, "ltu.json and ltu.txt")
-    console.emit(found, text, as_json=as_json)
-
-
-def _table(
-    dataset: str | None, data: Path | None, schema: Path | None, csv_format: CsvFormat, needed: str
-) -> Table:
-    from dpsynth.datasets import load, open_table
-
-    if (dataset is None) == (data is None):
-        raise InputError("give either --dataset, or --data with --schema")
-    if dataset is not None:
-        if schema is not None:
-            raise InputError("--schema goes with --data. A table of --dataset has its own")
-        return load(dataset)
-    if data is None or schema is None:
-        raise InputError(needed)
-    return open_table(data, schema, csv_format=csv_format)
 
 
 @contextmanager

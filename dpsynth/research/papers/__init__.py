@@ -11,7 +11,8 @@
 `trade_off`          the trade-off curve that several (epsilon, delta) pairs allow
 ===================  ======================================================================================
 
-``golden`` computes all golden values again. No run needs anything of this: ``dpsynth account verify`` does.
+``golden`` computes all golden values again (``python -m dpsynth.research.papers.golden``). No run needs
+anything of this.
 """
 
 __all__ = [

@@ -1,13 +1,14 @@
 """Golden values: numbers published or computed independently, and the same numbers from this package.
 
-``dpsynth account verify`` prints them with the deviations. A value holds if it agrees to within one unit of
-the last digit in which the golden value is written. Each source's function yields the name of each value, the
-value as written, and the value computed now.
+``python -m dpsynth.research.papers.golden`` prints them with the deviations. A value holds if it agrees to
+within one unit of the last digit in which the golden value is written. Each source's function yields the name
+of each value, the value as written, and the value computed now.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -185,3 +186,14 @@ def to_table(checks: Sequence[Check]) -> str:
     held = sum(one.holds for one in checks)
     lines.append(f"{held} of {len(checks)} values agree to the last digit in which they are written")
     return "\n".join(lines)
+
+
+def print_values() -> int:
+    """Print every golden value, computed again. Return 1 if one differs, else 0."""
+    checks = check_golden_values()
+    print(to_table(checks))
+    return 0 if all(check.holds for check in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(print_values())

@@ -38,7 +38,6 @@ from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial, run_trial
 from dpsynth.research.replications.writing import write_results
 from dpsynth.synthesis.fit import total_delta
-from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.schema import Schema
 
 #: names in the folder
@@ -68,31 +67,23 @@ class Source:
         The folder of MIMIC-III's files.
     data : Path, optional
         A cohort that was made from them before.
-    csv_format : CsvFormat, optional
-        Format of ``data``, if it is a CSV file. Anything it leaves open is guessed.
     """
 
     tables: Path | None = None
     data: Path | None = None
-    csv_format: CsvFormat | None = None
 
     def check(self, protocol: Protocol) -> None:
         """Refuse options that a protocol has no use for, or lacks."""
-        if self.data is None and self.csv_format not in (None, CsvFormat()):
-            raise InputError("--sep, --decimal and --encoding say how --data is written. Give --data too")
         if protocol.dataset is not None:
-            given = "--tables" if self.tables is not None else "--data" if self.data is not None else None
-            if given:
+            if self.tables is not None or self.data is not None:
                 raise InputError(
-                    f"{given} is for studies on MIMIC-III. {protocol.name} is on {protocol.dataset}"
+                    f"--data is for studies on MIMIC-III. {protocol.name} is on {protocol.dataset}"
                 )
             return
-        if self.tables is not None and self.data is not None:
-            raise InputError("give --tables or --data, not both: the second is what was made of the first")
         if self.tables is None and self.data is None:
             raise InputError(
-                f"{protocol.name} needs records of MIMIC-III: give --tables, the folder of its files, or "
-                f"--data, the table that `dpsynth cohort mimic3 --study {protocol.cohort}` made"
+                f"{protocol.name} needs records of MIMIC-III: give --data, the folder of its files, or the "
+                f"table that `dpsynth cohort {protocol.cohort}` made"
             )
 
     def load(self, protocol: Protocol) -> Table:
@@ -101,7 +92,7 @@ class Source:
             table = datasets.load(protocol.dataset)
         elif self.data is not None:
             schema, name = protocol_schema(protocol), protocol.cohort
-            table = datasets.open_table(self.data, schema, name, csv_format=self.csv_format)
+            table = datasets.open_table(self.data, schema, name)
         else:
             assert self.tables is not None
             cohort = extract(find_study(str(protocol.cohort)), self.tables)

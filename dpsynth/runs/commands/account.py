@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Option
 
 from dpsynth.attacks import membership_bounds, tv_bounds
@@ -218,11 +217,6 @@ def _shown(value: object) -> str:
 
 DELTA = 1e-5
 
-app = typer.Typer(
-    help="Print the privacy cost of a training run (--noise-multiplier, --sampling-prob, --steps), a "
-    "mechanism (--mechanism) or a ledger (--ledger), exact from the privacy-loss distribution."
-)
-
 NoiseOption = Annotated[
     float | None, Option("--noise-multiplier", help="Noise std (Laplace: scale) over sensitivity.")
 ]
@@ -236,9 +230,7 @@ PriorOption = Annotated[float, Option("--prior", help="An attacker's belief befo
 FprOption = Annotated[float, Option("--fpr", help="False positive rate of a membership test.")]
 
 
-@app.callback(invoke_without_command=True)
 def print_cost(
-    context: typer.Context,
     noise_multiplier: NoiseOption = None,
     sampling_prob: SamplingOption = 1.0,
     steps: StepsOption = 1,
@@ -250,12 +242,12 @@ def print_cost(
     adjacency: AdjacencyOption = "add/remove",
     prior: PriorOption = 0.5,
     fpr: FprOption = 0.01,
-    as_json: console.JsonFlag = False,
 ) -> None:
-    """Print what was asked for, unless a subcommand does."""
-    if context.invoked_subcommand is not None:
-        return
+    """Print the privacy cost of a training run, a mechanism or a ledger.
 
+    It is exact, from the privacy-loss distribution. --noise-multiplier, --sampling-prob and --steps describe
+    a training run.
+    """
     if ledger is not None:
         others = (noise_multiplier, mechanism, epsilon, gamma)
         if any(value is not None for value in others) or (sampling_prob, steps) != (1.0, 1):
@@ -279,7 +271,7 @@ def print_cost(
         )
     else:
         raise InputError("give --noise-multiplier, --mechanism or --ledger")
-    console.emit(cost, to_text(cost), as_json=as_json)
+    console.emit(cost, to_text(cost))
 
 
 def _given(delta: float | None) -> float:
@@ -303,11 +295,9 @@ def print_noise(
     delta: Annotated[float, Option(help="Probability of failure.")] = DELTA,
     adjacency: AdjacencyOption = "add/remove",
     prior: PriorOption = 0.5,
-    fpr: FprOption = 0.01,
     ledger: Annotated[
         Path | None, Option(help="Ledger of earlier noisy statistics of the same table, which count as well.")
     ] = None,
-    as_json: console.JsonFlag = False,
 ) -> None:
     """Print the smallest noise multiplier of a training run that meets a target, and what the run then costs.
 
@@ -319,10 +309,8 @@ def print_noise(
 
     aim = parse_target(target, delta=delta, prior=prior)
     earlier = read_ledger(ledger) if ledger is not None else None
-    cost = calibrated(
-        aim, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr, earlier=earlier
-    )
+    cost = calibrated(aim, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, earlier=earlier)
     # up, so that whoever types the printed figure is on the private side too
     shown = math.ceil(cost["noise_multiplier"] * 1e6) / 1e6
     text = f"noise multiplier       {shown:.6f}  for {cost['target']}\n\n{to_text(cost)}"
-    console.emit(cost, text, as_json=as_json)
+    console.emit(cost, text)

@@ -19,7 +19,8 @@ from typer import Argument, Option
 from dpsynth import progress
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
+from dpsynth.runs.commands.console import read_named
+from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from dpsynth.attacks.shadow import BlackBox, Shadow
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 #: what a folder that is written here holds
 _MARK, _TEXT, _SHADOW = "attacks.json", "attacks.txt", "shadow"
 _CANARIES = 20
+#: level of the confidence intervals
+_LEVEL = 0.95
 
 
-@reads_tables
 def attack_table(
     run: Annotated[Path | None, Argument(help="Folder of a run, to attack its table.")] = None,
     synthetic: Annotated[Path | None, Option(help="Synthetic table.")] = None,
@@ -48,13 +50,9 @@ def attack_table(
         int | None, Option(help="Fit the run's generator so often, with and without canaries.", min=4)
     ] = None,
     jobs: Annotated[int, Option(help="Shadow models at a time.", min=1)] = 1,
-    level: Annotated[float, Option(help="Level of the confidence intervals.")] = 0.95,
     seed: Annotated[int, Option(help="Seed of the attackers' random choices.", min=0)] = 0,
     out: Annotated[Path | None, Option(help="Folder for attacks.json and attacks.txt.")] = None,
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
 ) -> None:
     """Attack a synthetic table as European guidance asks: singling out, linkability, inference, membership.
 
@@ -66,10 +64,9 @@ def attack_table(
 
     from dpsynth.attacks.risk import Proved
     from dpsynth.attacks.suite import attack_tables, attempts, check_request, in_words, verdict
-    from dpsynth.checks import about_patients, inside
+    from dpsynth.checks import about_patients
     from dpsynth.files.storage import dump_json
 
-    inside("level", level, 0.0, 1.0)
     files = {"--synthetic": synthetic, "--train": train, "--control": control, "--schema": schema}
     _check_given(run, files, shadow)
     parts = None if linked is None else _parts(linked)
@@ -81,7 +78,7 @@ def attack_table(
             attacked = attacked_run(run)
             tables, proved = attacked.tables, attacked.proved
         else:
-            tables, proved = _read(files, parts, sensitive, csv_format), Proved()
+            tables, proved = _read(files, parts, sensitive), Proved()
         check_request(tables.schema, parts, sensitive)
         reached: Shadow | None = None
         with progress.stage_bar() as stages:
@@ -91,11 +88,11 @@ def attack_table(
                 linked=parts,
                 sensitive=sensitive,
                 proved=proved,
-                level=level,
+                level=_LEVEL,
                 stages=stages,
             )
         if attacked is not None and shadow is not None:
-            reached = _shadow(attacked, shadow, seed, level, jobs, out)
+            reached = _shadow(attacked, shadow, seed, jobs, out)
         shown = attempts(risks) + (() if reached is None else reached.attempts())
         result = {
             "internal": True,
@@ -103,7 +100,7 @@ def attack_table(
             "attempts": [attempt.to_dict() for attempt in shown],
             "risks": [risk.to_dict() for risk in risks],
             "shadow": None if reached is None else reached.to_dict(),
-            "settings": {"level": level, "seed": seed, "linked": parts, "sensitive": sensitive},
+            "settings": {"level": _LEVEL, "seed": seed, "linked": parts, "sensitive": sensitive},
         }
         text = in_words(risks, reached)
         if tables.patients is not None:
@@ -111,7 +108,7 @@ def attack_table(
             text += " Columns are levels of patients, which the rows of a patient determine."
         if out is not None:
             _write(out, dump_json(result), text)
-    console.emit(result, text, as_json=as_json)
+    console.emit(result, text)
 
 
 def _check_given(run: Path | None, files: dict[str, Path | None], shadow: int | None) -> None:
@@ -139,9 +136,7 @@ def _parts(linked: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return first, second
 
 
-def _read(
-    files: dict[str, Path | None], parts: Any, sensitive: list[str] | None, csv_format: CsvFormat
-) -> Tables:
+def _read(files: dict[str, Path | None], parts: Any, sensitive: list[str] | None) -> Tables:
     """Read the three tables. Wrong columns are found before, in the schema."""
     from dpsynth.attacks.suite import check_request
     from dpsynth.evaluation.tables import Tables
@@ -155,16 +150,14 @@ def _read(
         read_named(Path(str(files[name])), schema, written)
         for name, written in (
             ("--synthetic", CsvFormat()),
-            ("--train", csv_format),
-            ("--control", csv_format),
+            ("--train", schema.csv),
+            ("--control", schema.csv),
         )
     )
     return Tables.of(made, train=real, test=held_out, schema=schema)
 
 
-def _shadow(
-    attacked: AttackedRun, rounds: int, seed: int, level: float, jobs: int, out: Path | None
-) -> Shadow:
+def _shadow(attacked: AttackedRun, rounds: int, seed: int, jobs: int, out: Path | None) -> Shadow:
     from dpsynth.attacks.shadow import shadow_attack
     from dpsynth.files.storage import make_folder
 
@@ -182,7 +175,7 @@ def _shadow(
             canaries=_CANARIES,
             seed=seed,
             proved=attacked.proved,
-            level=level,
+            level=_LEVEL,
             folder=out and out / _SHADOW,
             settings=attacked.identity,
             jobs=jobs,
@@ -225,17 +218,12 @@ _WHITE, _BLACK = "releases", "fits"
 def audit_releases(
     run: Annotated[Path, Argument(help="Folder of a run, or a configuration's YAML file.")],
     trials: Annotated[int, Option(help="Number of trials for each noisy statistic.", min=100)] = 10_000,
-    steps: Annotated[int, Option(help="Noisy sums of a run of the WGAN critic.", min=1)] = 8,
-    white_box: Annotated[
-        bool, Option("--white-box", help="Audit the noisy statistics, also where --black-box is given.")
-    ] = False,
     black_box: Annotated[
-        int | None, Option(help="Fit the whole generator so often, and look at its tables.", min=2)
+        int | None,
+        Option(help="In place of that, fit the whole generator so often, and look at its tables.", min=2),
     ] = None,
     jobs: Annotated[int, Option(help="Noisy statistics or fits at a time.", min=1)] = 2,
-    seed: Annotated[int, Option(help="Seed of canaries and fits of --black-box.", min=0)] = 0,
     out: Annotated[Path | None, Option(help="Folder where finished audits and fits are kept.")] = None,
-    as_json: console.JsonFlag = False,
 ) -> None:
     """Run each noisy statistic many times on two simulated tables, and compare it with its stated cost.
 
@@ -252,22 +240,19 @@ def audit_releases(
     boxed: BlackBox | None = None
     target = to_audit(run)
     with _kept(out):
-        if white_box or black_box is None:
+        if black_box is None:
             audited = audit_fit(
                 target.schema,
                 target.options,
                 also=target.config.also,
                 trials=trials,
-                steps=steps,
                 jobs=jobs,
                 folder=out and out / _WHITE,
                 on_round=_told("audited"),
             )
-        if black_box is not None:
+        else:
             folder = out and out / _BLACK
-            boxed = target.audit_tables(
-                black_box, seed=seed, jobs=jobs, folder=folder, on_round=_told("fitted")
-            )
+            boxed = target.audit_tables(black_box, seed=0, jobs=jobs, folder=folder, on_round=_told("fitted"))
     failed = [a.name for a in audited if a.failed]
     if boxed is not None and boxed.contradicted:
         failed.append("the table")
@@ -284,7 +269,7 @@ def audit_releases(
     }
     text = _text(audited, boxed, internal)
     text = about_patients(text) if target.schema.counted == "patients" else text
-    console.emit(record, text, as_json=as_json)
+    console.emit(record, text)
     if failed:
         raise typer.Exit(1)
 

@@ -1,32 +1,28 @@
-"""Shared parts of all commands: results on stdout, everything else on stderr.
-
-The options of every command that reads a table: how a CSV file is written.
-"""
+"""Shared parts of all commands: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from dpsynth.errors import DataError, InputError, OwnerWarning
-from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.studies.study import Estimates
+    from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.schema import TableSchema
 
 
-JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, Option("--force", help="Replace the outcome of an earlier command.")]
 DataOption = Annotated[
     Path, Option("--data", help="CSV or Parquet file, a folder of Parquet files, or one of patients' files.")
@@ -41,13 +37,7 @@ DeltaOption = Annotated[
     ),
 ]
 GeneratorOption = Annotated[str, Option("--generator", help="marginals, wgan-gp or matching.")]
-StepsOption = Annotated[
-    int | None, Option("--steps", help="Steps of the WGAN critic, with --generator wgan-gp.")
-]
 NotPrivateFlag = Annotated[bool, Option("--not-private", help="Fit without any noise.")]
-UnreviewedFlag = Annotated[
-    bool, Option("--accept-unreviewed", help="Use fields that were read off the data. The ledger says so.")
-]
 StudyOption = Annotated[
     list[str] | None,
     Option(
@@ -55,16 +45,13 @@ StudyOption = Annotated[
         help="Pre-specified regression to estimate, such as 'logistic: death ~ age + sex'. Repeatable.",
     ),
 ]
-AcceptNFlag = Annotated[
-    bool, Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
-]
-SchedulerOption = Annotated[
-    str | None,
-    Option("--scheduler", help="Address of running Dask workers (tcp://host:8786), to work in parts."),
-]
 WorkersOption = Annotated[
-    int | None,
-    Option("--workers", help="Dask workers to start here, to work in parts. Default: one per core.", min=1),
+    str | None,
+    Option(
+        "--workers",
+        help="Dask workers to start here, to work in parts, or the address of a scheduler (tcp://host:8786). "
+        "Default: one per core.",
+    ),
 ]
 
 
@@ -72,9 +59,13 @@ class InterruptedCommand(Exception):
     """Ctrl-C, with the sentence that says what is left behind."""
 
 
-def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+#: Whether results are printed as JSON: ``dpsynth --json``.
+AS_JSON = ContextVar("as_json", default=False)
+
+
+def emit(result: Mapping[str, Any], text: str) -> None:
     """Print a command's result: the whole record as JSON, or what a person wants to read."""
-    if as_json:
+    if AS_JSON.get():
         from dpsynth.files.storage import dump_json
 
         text = dump_json(result)
@@ -87,6 +78,15 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 def say(line: str) -> None:
     """Print a line of the log on stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def dask_workers(given: str | None) -> dict[str, Any]:
+    """Arguments of `dpsynth.parallel.connected` for a number of workers, or the address of a scheduler."""
+    if given is None or "://" in given:
+        return {"scheduler": given}
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError(f"--workers needs a number of at least 1, or an address with ://, got {given!r}")
+    return {"workers": int(given)}
 
 
 def refuse(given: Mapping[str, object], beside: str) -> None:
@@ -118,52 +118,8 @@ def owner_warnings() -> Iterator[None]:
         yield
 
 
-__all__ = ["CsvFormat", "read_named", "reads_tables"]
-
-_OPTIONS: dict[str, Any] = {
-    "sep": Annotated[
-        str | None, Option("--sep", help="Sign between cells of the CSV file, or 'tab'. Default: guessed.")
-    ],
-    "decimal": Annotated[
-        str | None, Option("--decimal", help="'.' or ',' in numbers of the CSV file. Default: guessed.")
-    ],
-    "encoding": Annotated[
-        str | None,
-        Option("--encoding", help="Encoding of the CSV file, such as utf-8 or cp1252. Default: guessed."),
-    ],
-}
-
-
-def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command ``--sep``, ``--decimal`` and ``--encoding``, which it receives as ``csv_format``.
-
-    Examples
-    --------
-    >>> @reads_tables
-    ... def show(data: str, *, csv_format: CsvFormat) -> None:
-    ...     print(data, csv_format.sep)
-    >>> show(data="a.csv", sep="tab", decimal=None, encoding=None)
-    a.csv \t
-    """
-
-    def with_format(*, sep: str | None, decimal: str | None, encoding: str | None, **given: Any) -> None:
-        command(**given, csv_format=CsvFormat(sep, decimal, encoding))
-
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [parameter for parameter in own if parameter.name != "csv_format"]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in _OPTIONS.items()
-    ]
-    with_format.__name__, with_format.__doc__ = command.__name__, command.__doc__
-    with_format.__module__ = command.__module__
-    with_format.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_format.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return with_format
-
-
-def read_named(path: Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
-    """Read one table of several. An error names the table."""
+def read_named(path: Path, schema: TableSchema, csv_format: CsvFormat | None = None) -> pd.DataFrame:
+    """Read one table of several, by default in the schema's format. An error names the table."""
     from dpsynth.patients.reader import reader_of
 
     try:

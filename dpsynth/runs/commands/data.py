@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,23 +16,44 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import require_free_file
 from dpsynth.files.text import text_table
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.datasets.cohorts.extraction import Cohort
     from dpsynth.datasets.table import Card
     from dpsynth.table.column import Column
+    from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.inference import Draft
     from dpsynth.table.schema import TableSchema
 
 
-app = typer.Typer(help="Public health tables: what there is, what it is, where it comes from.")
 _WIDTH = 100
 
 
-@app.command("list")
-def list_cards(as_json: console.JsonFlag = False) -> None:
-    """Print the data sets that have a card, and whether their files are there."""
+def show_cards(
+    name: Annotated[
+        list[str] | None, Argument(help="Data sets, or YAML files of cards. Default: a list.")
+    ] = None,
+    fetch: Annotated[bool, Option("--fetch", help="Download their files, if they are not there.")] = False,
+    folder: Annotated[
+        Path | None, Option("--dir", help="Folder for --fetch. Default: the system's cache folder.")
+    ] = None,
+) -> None:
+    """List public health tables, print the card of one, or download its file.
+
+    A card says where a table comes from, its licence, what a row is, what leaks, its columns and bounds.
+    Only files with the card's checksum are kept.
+    """
+    if fetch and name:
+        _fetch(name, folder)
+    elif fetch or folder is not None:
+        raise InputError("--fetch needs the name of a data set, and --dir needs --fetch")
+    elif name:
+        _show(name)
+    else:
+        _list()
+
+
+def _list() -> None:
     from dpsynth.datasets.registry import CREDENTIALED, card, names, state_of
 
     cards = [card(name) for name in names()]
@@ -52,39 +73,28 @@ def list_cards(as_json: console.JsonFlag = False) -> None:
     text = text_table(head, [[str(cell) for cell in row.values()] for row in shown])
     for name, (what, licence, page) in CREDENTIALED.items():
         text += f"\n{name} ({what}) needs credentials: {licence}, {page}"
-    console.emit({"datasets": rows}, text, as_json=as_json)
+    console.emit({"datasets": rows}, text)
 
 
-@app.command("show")
-def show_card(
-    name: Annotated[str, Argument(help="Data set, or the YAML file of a card.")],
-    as_json: console.JsonFlag = False,
-) -> None:
-    """Print a data set's card: origin, licence, what a row is, what leaks, columns and their bounds."""
+def _show(names: Sequence[str]) -> None:
     from dpsynth.datasets.registry import card, file_of, state_of
 
-    found = card(name)
-    path, state = file_of(found) if found.source == "file" else None, state_of(found)
-    record = found.model_dump(mode="json", exclude={"table"})
-    record |= {"schema": found.table.to_dict(), "address": found.origin.address, "state": state}
-    record["found"] = str(path) if path is not None else None
-    console.emit(record, "\n".join(_card(found, state, path)), as_json=as_json)
+    records, texts = [], []
+    for found in map(card, names):
+        path, state = file_of(found) if found.source == "file" else None, state_of(found)
+        record = found.model_dump(mode="json", exclude={"table"})
+        record |= {"schema": found.table.to_dict(), "address": found.origin.address, "state": state}
+        records.append({**record, "found": str(path) if path is not None else None})
+        texts.append("\n".join(_card(found, state, path)))
+    console.emit({"datasets": records}, "\n\n".join(texts))
 
 
-@app.command("fetch")
-def fetch_files(
-    name: Annotated[list[str], Argument(help="Data sets, or YAML files of cards.")],
-    folder: Annotated[
-        Path | None, Option("--dir", help="Folder to put the files in. Default: the system's cache folder.")
-    ] = None,
-    as_json: console.JsonFlag = False,
-) -> None:
-    """Download missing files of data sets. Only files with the card's checksum are kept."""
+def _fetch(names: Sequence[str], folder: Path | None) -> None:
     from dpsynth.datasets.download import fetch
     from dpsynth.datasets.registry import card
 
-    done = {one: fetch(one, folder, say=console.say) for one in name}
-    shipped = {one: card(one).source for one in name}
+    done = {one: fetch(one, folder, say=console.say) for one in names}
+    shipped = {one: card(one).source for one in names}
     lines = [
         f"{one}: {path}" if path is not None else f"{one}: comes with {shipped[one]}, nothing to fetch"
         for one, path in done.items()
@@ -92,7 +102,7 @@ def fetch_files(
     if folder is not None and any(done.values()):
         lines.append(f"Set DPSYNTH_DATA_DIR to {folder} to use these files")
     files = {one: str(path) if path is not None else None for one, path in done.items()}
-    console.emit({"files": files}, "\n".join(lines), as_json=as_json)
+    console.emit({"files": files}, "\n".join(lines))
 
 
 def _short(licence: str) -> str:
@@ -165,21 +175,11 @@ def _column(column: Column) -> tuple[str, str, str]:
     return column.name, column.kind, what
 
 
-cohort_app = typer.Typer(help="Make a study's table out of a hospital database.")
-
-
-@cohort_app.callback()
-def _cohort_root() -> None:
-    """Make a study's table out of a hospital database."""
-
-
-@cohort_app.command()
-def mimic3(
+def make_cohort(
+    study: Annotated[str, Argument(help="diabetes-mortality, aki-mortality or icu-readmission.")],
     tables: Annotated[Path, Option(help="Folder of MIMIC-III's CSV or CSV.gz files.")],
-    study: Annotated[str, Option(help="diabetes-mortality, aki-mortality or icu-readmission.")],
     out: Annotated[Path, Option(help="Table to write, .parquet or .csv.")],
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
 ) -> None:
     """Make one of the three tables of Pedersen (2022) from MIMIC-III: one row per patient, with its schema.
 
@@ -202,7 +202,7 @@ def mimic3(
         "steps": [asdict(step) for step in cohort.steps],
         "internal": ["rows", "positive_rate", "steps"],
     }
-    console.emit(result, "\n".join(_counts(cohort, out, schema_path(out))), as_json=as_json)
+    console.emit(result, "\n".join(_counts(cohort, out, schema_path(out))))
 
 
 def _counts(cohort: Cohort, out: Path, schema: Path) -> list[str]:
@@ -233,7 +233,6 @@ schema_app = typer.Typer(help="Draft a schema from a table, or check one.")
 
 
 @schema_app.command()
-@reads_tables
 def infer(
     data: Annotated[Path, Argument(help="CSV or Parquet file, or a folder of files that share patients.")],
     out: Annotated[Path | None, Option(help="YAML file to write.")] = None,
@@ -247,7 +246,6 @@ def infer(
     outcome: Annotated[
         str | None, Option(help="Column that is predicted: one value for each patient.")
     ] = None,
-    n_public: Annotated[int | None, Option(help="Number of records, where that is public knowledge.")] = None,
     drop: Annotated[list[str] | None, Option(help="Column to leave out.")] = None,
     keep: Annotated[
         list[str] | None, Option(help="Column to take although it looks like an identifier or free text.")
@@ -255,10 +253,14 @@ def infer(
     missing_word: Annotated[
         list[str] | None, Option(help="Word that stands for no value, such as '?'.")
     ] = None,
+    csv: Annotated[
+        list[str] | None,
+        Option(
+            help="How the CSV file is written, where the guess is wrong: sep=tab, decimal=, or "
+            "encoding=cp1252. Repeatable. The draft says so."
+        ),
+    ] = None,
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
 ) -> None:
     """Draft a schema. Every field that is read off the data is marked as unreviewed.
 
@@ -269,13 +271,15 @@ def infer(
     """
     if out is not None:
         require_free_file(out, force=force)
-    chosen = {"outcome": outcome, "n_public": n_public, "drop": drop or (), "keep": keep or ()}
+    written = _csv_format(csv or ())
+    chosen = {"outcome": outcome, "drop": drop or (), "keep": keep or ()}
     chosen["missing_words"] = missing_word or ()
     try:
         with progress.column_bar() as draw:
-            drafted = _drafted(data, csv_format, unit, order, {**chosen, "progress": draw})
+            drafted = _drafted(data, written, unit, order, {**chosen, "progress": draw})
     except DataError as problem:
         raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
+    drafted = replace(drafted, schema=drafted.schema.model_copy(update={"csv": written}))
     for line in drafted.lines():
         console.say(f"- {line}")
     console.say(f"{drafted.counts()} dpsynth schema check says what is left.")
@@ -287,7 +291,17 @@ def infer(
         "schema": drafted.schema.to_dict(),
         "remarks": [asdict(remark) for remark in drafted.remarks],
     }
-    console.emit(result, text, as_json=as_json)
+    console.emit(result, text)
+
+
+def _csv_format(given: Sequence[str]) -> CsvFormat:
+    """Read ``sep=;``, ``decimal=,`` and ``encoding=cp1252``."""
+    from dpsynth.table.csv_format import CsvFormat
+
+    pairs = dict(pair.partition("=")[::2] for pair in given)
+    if unknown := pairs.keys() - {"sep", "decimal", "encoding"}:
+        raise InputError(f"--csv sets sep, decimal or encoding, such as --csv sep=tab, got {unknown.pop()!r}")
+    return CsvFormat(**pairs)
 
 
 def _drafted(
@@ -320,15 +334,11 @@ def _drafted(
 
 
 @schema_app.command()
-@reads_tables
 def check(
     schema: Annotated[Path, Argument(help="YAML file.")],
     data: Annotated[
         Path | None, Option(help="CSV or Parquet file to check, or the folder of the schema's files.")
     ] = None,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
 ) -> None:
     """Check a schema, and a table against it. Lists unreviewed fields and clipped values.
 
@@ -368,10 +378,10 @@ def check(
         )
     if data is not None:
         try:
-            table = reader_of(described).read(data, csv_format)
+            table = reader_of(described).read(data)
             conformed = known.conform(table)
         except DataError:
-            if not as_json:
+            if not console.AS_JSON.get():
                 print("\n".join(lines))
             raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
@@ -412,4 +422,4 @@ def check(
                 f"limits equal {'; '.join(named)}: limits must not come from the data. Write limits that you "
                 "know without this table (confidential)"
             )
-    console.emit(result, "\n".join(lines), as_json=as_json)
+    console.emit(result, "\n".join(lines))

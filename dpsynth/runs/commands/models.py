@@ -1,13 +1,12 @@
-"""``dpsynth fit``, ``sample`` and ``study show``: a table to a model, a model to a table or its estimates."""
+"""``dpsynth fit`` and ``sample``: a table to a model, a model to a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from dpsynth import progress
@@ -16,7 +15,6 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from dpsynth.table.schema import TableSchema
 
 
-@reads_tables
 def fit(
     data: console.DataOption,
     schema: console.SchemaOption,
@@ -39,17 +36,10 @@ def fit(
         Option(help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."),
     ] = None,
     generator: console.GeneratorOption = "marginals",
-    steps: console.StepsOption = None,
     study: console.StudyOption = None,
     not_private: console.NotPrivateFlag = False,
-    accept_unreviewed: console.UnreviewedFlag = False,
-    accept_n_public: console.AcceptNFlag = False,
-    scheduler: console.SchedulerOption = None,
     workers: console.WorkersOption = None,
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
 ) -> None:
     """Fit a model to a table. The model may be shared if a guarantee holds and the schema is confirmed.
 
@@ -58,6 +48,7 @@ def fit(
 
     The cost stands in the file OUT.ledger, or in the ledger that DPSYNTH_LEDGER names.
     """
+    parallel = None if workers is None else console.dask_workers(workers)
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.patients.schema import read_schema
@@ -67,10 +58,8 @@ def fit(
     from dpsynth.synthesis.generators import estimator
     from dpsynth.synthesis.parts.studies import Studies
 
-    given = {} if steps is None else {"steps": steps}
     also = [Studies(study)] if study else []
-    model = estimator(generator, given)(epsilon, delta, accept_unreviewed=accept_unreviewed)
-    model.set_params(**given)
+    model = estimator(generator, {})(epsilon, delta)
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         known = read_schema(schema)
@@ -78,15 +67,15 @@ def fit(
         _announce(data, options, known, also)
         with (
             ledger_of_run(None, cost_of(known, options), out, say=console.say) as ledger,
-            opened(data, known, schema, csv_format, scheduler, workers) as table,
+            opened(data, known, schema, parallel) as table,
             progress.training_bar() as draw,
+            progress.stage_lines(),
         ):
             try:
                 model.fit(
                     table,
                     schema=known,
                     ledger=ledger,  # paid above, before the table was opened
-                    accept_n_public=accept_n_public,
                     progress=draw,
                     also=also,
                 )
@@ -97,7 +86,7 @@ def fit(
     summary = model.ledger_.summary()
     lines = [*console.estimate_tables(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
     estimates = {"estimates": [to_plain(study) for study in model.estimates_]} if model.estimates_ else {}
-    console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
+    console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines))
 
 
 def _announce(data: Path, options: FitOptions, schema: TableSchema, also: Sequence[Studies]) -> None:
@@ -115,20 +104,18 @@ def opened(
     data: Path,
     schema: TableSchema,
     schema_file: Path,
-    csv_format: CsvFormat,
-    scheduler: str | None,
-    workers: int | None,
+    parallel: dict[str, Any] | None,
 ) -> Iterator[pd.DataFrame | PartitionedRecords]:
     """Give a table: in memory, or in parts where it is a folder or workers are asked for."""
     linked = schema.reads_folder(data)
-    if scheduler is None and workers is None and (linked or not data.is_dir()):
+    if parallel is None and (linked or not data.is_dir()):
         from dpsynth.datasets import open_table
 
-        yield open_table(data, schema, csv_format=csv_format, schema_file=schema_file).frame
+        yield open_table(data, schema, schema_file=schema_file).frame
         return
     if linked:
         raise InputError(
-            f"the schema's files in {data} are linked in memory. Leave out --workers and --scheduler, or "
+            f"the schema's files in {data} are linked in memory. Leave out --workers, or "
             "write all columns into Parquet files of whole patients"
         )
     from dpsynth.parallel import connected
@@ -136,7 +123,7 @@ def opened(
     from dpsynth.table.parquet import ParquetTable
 
     table = ParquetTable(data)
-    with connected(scheduler, workers=workers) as client:
+    with connected(**(parallel or {})) as client:
         yield PartitionedRecords(table, schema, client)
 
 
@@ -159,13 +146,11 @@ def sample(
         str | None,
         Option(help="With --tables: name of the pre-specified regression that the tables are for."),
     ] = None,
-    scheduler: console.SchedulerOption = None,
     workers: console.WorkersOption = None,
     escape_formulas: Annotated[
         bool, Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK).")
     ] = True,
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
 ) -> None:
     """Generate synthetic records from a model, at no further privacy cost and in bounded memory.
 
@@ -179,14 +164,14 @@ def sample(
     from dpsynth.synthesis.synthesizer import TABLE
     from dpsynth.table.files import WRITABLE
 
-    in_parts = partitions is not None or scheduler is not None or workers is not None
+    in_parts, parallel = partitions is not None or workers is not None, console.dask_workers(workers)
     run = RunFolder(model)
     own = out.resolve() == run.synthetic.resolve()
     described = run.croissant if own else Path(f"{out}.croissant.json")
     if study is not None and tables is None:
         raise InputError("--study needs --tables, the number of tables to draw for it")
     if in_parts and tables is not None:
-        raise InputError("--tables writes whole tables. Leave out --partitions, --scheduler and --workers")
+        raise InputError("--tables writes whole tables. Leave out --partitions and --workers")
     if tables is not None or in_parts:
         require_free_folder(out, force=force, mark=FIRST if in_parts else TABLE.format(1))
     elif out.name.lower().endswith(WRITABLE):
@@ -200,7 +185,7 @@ def sample(
         options = {"escape_formulas": escape_formulas, "replace": force}
         fitted.sample_many_to(out, tables, n, study=study, where=where, random_state=seed, **options)
     elif in_parts:
-        with connected(scheduler, workers=workers) as client:
+        with connected(**parallel) as client:
             fitted.sample_to_parts(
                 out, n, client=client, partitions=partitions, where=where, random_state=seed, replace=force
             )
@@ -224,7 +209,7 @@ def sample(
         result["croissant"] = str(described)
     told = acceptance.lines() if visits is None else map(about_patients, acceptance.lines())
     lines = [guarantee, *told, wrote]
-    console.emit(result, "\n".join(lines), as_json=as_json)
+    console.emit(result, "\n".join(lines))
 
 
 def _describe(
@@ -246,28 +231,3 @@ def _describe(
     )
     record = metadata_of(report, schema, table, escape_formulas=escape_formulas)
     write_text(described, dump_json(record) + "\n", shared=fitted.may_share)
-
-
-study_app = typer.Typer(help="Private estimates of regressions that were specified before the fit.")
-
-
-@study_app.command("show")
-def show_studies(
-    folder: Annotated[Path, Argument(help="Folder of a model or of a run.")],
-    name: Annotated[str | None, Option(help="Name of one regression. Default: all.")] = None,
-    as_json: console.JsonFlag = False,
-) -> None:
-    """Print private estimates of an earlier fit. It reads no table and costs nothing."""
-    from dpsynth.runs.folder import RunFolder
-
-    model = RunFolder(folder).load_model()
-    found = model.estimates_ if name is None else (model.study(name),)
-    if not found:
-        raise InputError(f"the model of {folder} holds no study: none was pre-specified before its fit")
-    guarantee = model.guarantee()
-    result = {
-        "estimates": [to_plain(estimates) for estimates in found],
-        "effects": {estimates.study: estimates.effects() for estimates in found},
-        "guarantee": guarantee.to_dict(),
-    }
-    console.emit(result, "\n".join([*console.estimate_tables(found), str(guarantee)]), as_json=as_json)

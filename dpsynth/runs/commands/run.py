@@ -13,7 +13,6 @@ from dpsynth import progress
 from dpsynth.errors import ConfigError, InputError, RunError
 from dpsynth.files.storage import claimed, write_folder
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.results import Evaluation
@@ -41,7 +40,6 @@ def plan_run(
     study: console.StudyOption = None,
     out: Annotated[Path | None, Option(help="Folder for plan.json, plan.svg and plan.txt.")] = None,
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
 ) -> None:
     """Plan a run from public numbers: noise, smallest groups and interval widths.
 
@@ -63,7 +61,7 @@ def plan_run(
             shared = not found.confidential
             write_folder(out, lambda folder: _write(found, folder), replace=force, shared=shared)
             console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
-    console.emit(found.to_dict(), str(found), as_json=as_json)
+    console.emit(found.to_dict(), str(found))
 
 
 def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any], float]:
@@ -103,7 +101,6 @@ def _write(found: BudgetPlan, folder: Path) -> None:
     save_figure(found.plot(), folder / PICTURE, "Plan of a fit", shared=shared)
 
 
-@reads_tables
 def run_configuration(
     out: Annotated[Path, Option(help="Folder to write.")],
     config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as randhie.")] = None,
@@ -111,22 +108,12 @@ def run_configuration(
     schema: Annotated[Path | None, Option(help="YAML file of the schema of --data.")] = None,
     epsilon: Annotated[float | None, Option(help="Total budget, with --data.")] = None,
     delta: console.DeltaOption = None,
-    generator: Annotated[
-        str | None, Option(help="marginals (by default), wgan-gp or matching, with --data.")
-    ] = None,
-    steps: console.StepsOption = None,
     study: console.StudyOption = None,
-    not_private: console.NotPrivateFlag = False,
-    accept_unreviewed: console.UnreviewedFlag = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
-    accept_n_public: console.AcceptNFlag = False,
     evaluate: Annotated[
         bool, Option(help="Evaluate the table. Without it, `dpsynth evaluate` does so later.")
     ] = True,
     force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
 ) -> None:
     """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
 
@@ -145,14 +132,7 @@ def run_configuration(
         "--schema": schema,
         "--epsilon": epsilon,
         "--delta": delta,
-        "--generator": generator,
-        "--steps": steps,
         "--study": study,
-        "--not-private": not_private or None,
-        "--accept-unreviewed": accept_unreviewed or None,
-        "--sep": csv_format.sep,
-        "--decimal": csv_format.decimal,
-        "--encoding": csv_format.encoding,
     }
     if config is None:
         settings = _of_options(given)
@@ -162,13 +142,12 @@ def run_configuration(
         console.refuse(given, f"{config}: write it into that file")
         settings = RunConfig.from_yaml(config)
     try:
-        with progress.run_bars() as (draw, stages):
+        with progress.run_bars() as (draw, stages), progress.stage_lines():
             done = pipeline.run(
                 settings,
                 out,
                 force=force,
                 resume=resume,
-                accept_n_public=accept_n_public,
                 evaluate=evaluate,
                 progress=draw,
                 stages=stages,
@@ -181,7 +160,7 @@ def run_configuration(
             left = f"no table was written. {problem}" if str(problem) else "no table was written"
         raise console.InterruptedCommand(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.folder.files), **done.report.to_dict()}
-    console.emit(result, _text(done), as_json=as_json)
+    console.emit(result, _text(done))
     end_of(done)
 
 
@@ -194,21 +173,15 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         raise InputError("give a YAML file, or --data, --schema and --epsilon")
     if schema is None:
         raise InputError(f"--schema is needed. `dpsynth schema infer {data} --out my.yaml` drafts one")
-    if (epsilon is None) != bool(given["--not-private"]):
-        raise InputError("give either --epsilon, or --not-private for a run without any guarantee")
-    model = {
-        "delta": given["--delta"],
-        "generator": given["--generator"],
-        "steps": given["--steps"],
-    }
+    if epsilon is None:
+        raise InputError("--epsilon is needed. A run without any guarantee needs a YAML file")
+    model = {} if given["--delta"] is None else {"delta": given["--delta"]}
     record = {
         "data": {
             "path": str(data),
             "schema": str(schema),
-            "accept_unreviewed": bool(given["--accept-unreviewed"]),
-            **{name: given[f"--{name}"] for name in ("sep", "decimal", "encoding")},
         },
-        "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
+        "model": {"epsilon": epsilon, **model},
         "studies": given["--study"] or [],
     }
     try:
@@ -265,5 +238,5 @@ def _text(done: FinishedRun) -> str:
     elif done.folder.page().exists():
         lines.append(f"open {done.folder.page()} in a browser")
     if "studies" in done.report.config:
-        lines.append(f"`dpsynth study show {done.out}` prints the estimates of the pre-specified regressions")
+        lines.append(f"`dpsynth report {done.out} --mode studies` prints the estimates of regressions")
     return "\n".join(lines)

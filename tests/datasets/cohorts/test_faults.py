@@ -32,9 +32,7 @@ def refused(folder, tmp_path, capsys):
     target.mkdir()
 
     def run(tables: Path = folder, study: str = "aki-mortality", out: str = "cohort.parquet") -> str:
-        status = main(
-            ["cohort", "mimic3", "--tables", str(tables), "--study", study, "--out", str(target / out)]
-        )
+        status = main(["cohort", study, "--tables", str(tables), "--out", str(target / out)])
         said = capsys.readouterr()
         assert status == 2 and said.out == "" and said.err.count("\n") == 1
         assert list(target.iterdir()) == []
@@ -47,7 +45,7 @@ def test_a_cohort_is_a_table_and_its_schema(folder, tmp_path, capsys, usual_umas
     """A table that does not fit the schema beside it, that others can read, or a lost count."""
     for name in ("cohort.csv", "cohort.parquet"):
         out = tmp_path / name
-        words = ["cohort", "mimic3", "--tables", str(folder), "--study", "aki-mortality", "--out", str(out)]
+        words = ["cohort", "aki-mortality", "--tables", str(folder), "--out", str(out)]
         assert main([*words, "--json", "--force"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["rows"] == 6 and told["positive_rate"] == 0.5 and told["steps"][0]["stays"] == 6
@@ -82,7 +80,7 @@ def test_a_table_that_a_study_does_not_read_may_be_missing(folder, tmp_path):
     """A readmission study that wants the infusions."""
     for name in ("OUTPUTEVENTS", "INPUTEVENTS_CV", "INPUTEVENTS_MV", "PROCEDUREEVENTS_MV", "DIAGNOSES_ICD"):
         (folder / f"{name}.csv").unlink()
-    words = ["cohort", "mimic3", "--tables", str(folder), "--study", "icu-readmission"]
+    words = ["cohort", "icu-readmission", "--tables", str(folder)]
     assert main([*words, "--out", str(tmp_path / "cohort.csv")]) == 0
 
 
@@ -167,9 +165,7 @@ def test_an_interrupted_run_leaves_nothing(folder, tmp_path, monkeypatch):
     target = tmp_path / "made"
     target.mkdir()
     out = str(target / "cohort.csv")
-    assert (
-        main(["cohort", "mimic3", "--tables", str(folder), "--study", "aki-mortality", "--out", out]) == 130
-    )
+    assert main(["cohort", "aki-mortality", "--tables", str(folder), "--out", out]) == 130
     assert list(target.iterdir()) == []
 
 

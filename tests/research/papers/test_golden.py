@@ -1,4 +1,4 @@
-"""Golden values; ``dpsynth account verify`` is tested with all of them."""
+"""Golden values; ``python -m dpsynth.research.papers.golden`` is tested with all of them."""
 
 import pytest
 

@@ -99,6 +99,10 @@ def ledger_file() -> None:
     ledger.save("l.json")
 
 
+def ledger_of_all_runs() -> None:
+    LedgerFile("all.ledger").set_cap(3.0, 1e-5)
+
+
 def nothing() -> None: ...
 
 
@@ -113,6 +117,7 @@ def unreviewed_schema() -> None:
 FIT_BAD_CSV = fit_command(data="bad.csv")
 FIT_BAD_SCHEMA = fit_command(schema="bad.yaml")
 RUN_BAD = "run bad.yaml --out out"
+EVALUATE = "evaluate --synthetic good.csv --train good.csv --schema good.yaml"
 
 BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     # tables
@@ -174,8 +179,12 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "noise of zero": (nothing, "account --noise-multiplier 0", "noise_multiplier"),
     "sampling above one": (nothing, "account --noise-multiplier 1 --sampling-prob 2", "sampling_prob"),
     "neither": (nothing, "account --delta 1e-5", "--ledger"),
+    "ledger of all runs": (
+        ledger_of_all_runs, "account --ledger all.ledger", "`dpsynth ledger all.ledger` prints all its runs"
+    ),
+    "cap without delta": (nothing, "ledger all.ledger --epsilon 3", "a cap needs --epsilon and --delta"),
     "outcome unknown": (
-        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --outcome ward", "'ward'"
+        write("c.yaml", "outcome: ward\n"), f"{EVALUATE} --config c.yaml", "'ward'"
     ),
     "train of other columns": (
         write("bad.csv", "age,crea,sex\n20,1.0,F\n"),
@@ -190,7 +199,8 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "run under a file": (nothing, "run good_run.yaml --out good.csv/out", "cannot be written"),
     "fit under a file": (nothing, "fit --data good.csv --schema good.yaml --epsilon 1 --out good.csv/out",
                          "cannot be written"),
-    "steps negative": (nothing, f"{fit_command()} --generator wgan-gp --steps -5", "steps"),
+    "generator unknown": (nothing, f"{fit_command()} --generator x", "generator must be one of marginals"),
+    "workers of a word": (nothing, f"{fit_command()} --workers many", "--workers needs a number"),
     "folder as table": (nothing, fit_command(data="."), "holds no file that ends with .parquet"),
     "folder as schema": (nothing, fit_command(schema="."), "Is a directory"),
     "schema of another": (
@@ -201,16 +211,20 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "sample into nowhere": (nothing, "sample good.csv -n 5 --out /proc/s.csv", "/proc/s.csv"),
     "page as PDF": (nothing, "report good --out page.pdf", "page.pdf: the page is HTML"),
     "effects cut short": (
-        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --effects died~",
+        write("c.yaml", "effects: [died~]\n"), f"{EVALUATE} --config c.yaml",
         "effects 'died~': a predictor is missing",
     ),
     "percent as level": (
-        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --level 95", "got 95.0"
+        write("c.yaml", "level: 95\n"), f"{EVALUATE} --config c.yaml", "c.yaml: level"
     ),
     "group of numbers": (
-        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --group sex --group crea",
+        write("c.yaml", "groups: [sex, crea]\n"), f"{EVALUATE} --config c.yaml",
         "groups: 'crea' holds numbers",
     ),
+    "key of an evaluation": (
+        write("c.yaml", "group: [sex]\n"), f"{EVALUATE} --config c.yaml", "c.yaml: group is not a known key"
+    ),
+    "list as an evaluation": (write("c.yaml", "- sex\n"), f"{EVALUATE} --config c.yaml", "a mapping of keys"),
     "nothing to evaluate": (nothing, "evaluate", "--synthetic is needed, or the folder of a run"),
     "delta of no ledger": (
         ledger_file,
@@ -311,8 +325,10 @@ def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.Captu
     assert main(["schema", "infer", "bare.csv", "--json"]) == 0
     remarks = json.loads(capsys.readouterr().out)["remarks"]
     assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
+    reviewed = [line for line in Path("bare.yaml").read_text().splitlines() if "unreviewed" not in line]
+    Path("bare.yaml").write_text("\n".join(reviewed) + "\n")
     for command in (
-        "fit --data bare.csv --schema bare.yaml --epsilon 100 --accept-unreviewed --out bare",
+        "fit --data bare.csv --schema bare.yaml --epsilon 100 --out bare",
         "sample bare -n 50 --seed 1 --out safe.csv",
         "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
     ):
@@ -410,7 +426,10 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch files that differ from what is printed, or an internal number without its mark."""
     Path("fresh.csv").write_text(table(97).replace("\n2", "\n3").replace("\n4", "\n5"))
     command = "evaluate --synthetic good.csv --train good.csv --test fresh.csv --schema good.yaml --seed 0"
-    options = ["--outcome", "died", "--effects", "logistic: died ~ sex", "--constraint", "age >= 18"]
+    Path("asked.yaml").write_text(
+        "outcome: died\neffects: ['logistic: died ~ sex']\nconstraints: [age >= 18]\n"
+    )
+    options = ["--config", "asked.yaml"]
     assert main([*command.split(), *options, "--out", "measured", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     verdicts = result.pop("verdicts")
@@ -422,7 +441,7 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert result["settings"]["effects"] == ["logistic: died ~ sex"]
     assert main([*command.split(), "--out", "measured"]) == 2
     capsys.readouterr()
-    options = ["--constraint", "age >= 99"]
+    Path("asked.yaml").write_text("constraints: [age >= 99]\n")
     assert main([*command.split(), *options, "--out", "measured", "--force"]) == 0
     printed = capsys.readouterr().out
     assert plain_words.printed(html.unescape(printed)) == []
@@ -475,7 +494,6 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
             "run",
             "fit",
             "sample",
-            "study",
             "evaluate",
             "report",
             "account",
@@ -486,8 +504,9 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out == listed
     for name in (
-        "plan", "run", "fit", "sample", "evaluate", "report", "registry", "account",
-        "account verify", "calibrate", "schema", "schema infer", "schema check", "study", "study show",
+        "plan", "run", "fit", "sample", "evaluate", "report", "account", "calibrate", "schema",
+        "schema infer", "schema check", "attack", "attack synthetic", "attack audit", "ledger", "data",
+        "cohort", "replication",
     ):  # fmt: skip
         assert main([*name.split(), "--help"]) == 0
     capsys.readouterr()

@@ -69,7 +69,6 @@ def test_files_of_any_tool_are_attacked(folder, capsys):
         (f"{FILES} --linked age,sex:zip", "'zip' is not a column"),
         (f"{FILES} --linked age,sex:sex", "'sex' is in both sets"),
         (f"{FILES} --sensitive zip", "'zip' is not a column"),
-        (f"{FILES} --level 1", "level must lie in (0, 1)"),
         (f"{FILES.replace('control.csv', 'absent.csv')}", "absent.csv"),
         ("attack synthetic run --train train.csv", "--train does not go with the folder of a run"),
         ("attack synthetic run --shadow 5", "--shadow must be even"),

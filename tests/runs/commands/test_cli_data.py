@@ -26,7 +26,7 @@ def test_list(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyte
     """A list that leaves a data set out, or takes any file of the right name for the right one."""
     (empty / "flchain.csv").write_text("another")
     monkeypatch.setenv("DPSYNTH_DATA_DIR", str(empty))
-    assert main(["data", "list"]) == 0
+    assert main(["data"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["name", "rows", "outcome", "licence", "file", "is", "title"]
     by_name = {line.split()[0]: line for line in lines[1:]}
@@ -37,7 +37,7 @@ def test_list(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyte
         and "  69,973  readmitted  CC BY 4.0" in by_name["diabetes130"]
     )
     assert "needs credentials" in by_name["mimic3"]
-    assert main(["data", "list", "--json"]) == 0
+    assert main(["data", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["datasets"]
     assert {row["name"]: row["file"] for row in rows}["flchain"] == "another version"
 
@@ -46,7 +46,7 @@ def test_list(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyte
 def test_show_tells_the_whole_card(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A card shown without its source, its licence, what a row is, a leaking column or a bound."""
     card = datasets.card(name)
-    assert main(["data", "show", name]) == 0
+    assert main(["data", name]) == 0
     shown = capsys.readouterr().out
     flat = " ".join(shown.split())
     told = [card.title, card.origin.citation, card.licence, card.licence_page, card.table.unit, card.bounds]
@@ -59,8 +59,8 @@ def test_show_tells_the_whole_card(name: str, capsys: pytest.CaptureFixture[str]
             [f"{column.lower:g} to {column.upper:g}"] if column.is_numeric else map(str, column.categories)
         )
         assert all(text in row for text in wanted)
-    assert main(["data", "show", name, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    assert main(["data", name, "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)["datasets"]
     assert record["schema"] == card.table.to_dict() and record["address"] == card.origin.address
 
 
@@ -76,13 +76,13 @@ def test_fetch(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyt
         {{name: b, kind: binary, categories: [no, yes]}}]}}}}"""
     )
     monkeypatch.setenv("DPSYNTH_DATA_DIR", str(empty))
-    assert main(["data", "fetch", str(card), "breast_cancer"]) == 0
+    assert main(["data", str(card), "breast_cancer", "--fetch"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out == [
         f"{card}: {empty / 'tiny.csv'}",
         "breast_cancer: comes with scikit-learn, nothing to fetch",
     ]
-    assert main(["data", "fetch", str(card), "--dir", str(empty / "new")]) == 0
+    assert main(["data", str(card), "--fetch", "--dir", str(empty / "new")]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith(f"Set DPSYNTH_DATA_DIR to {empty / 'new'}")
     assert (empty / "new" / "tiny.csv").read_text() == text
 
@@ -90,10 +90,12 @@ def test_fetch(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["show", "flchian"], "there is no data set 'flchian' (data sets: breast_cancer, "),
-        (["fetch", "mimic3"], "MIMIC-III is given only to persons who have signed for it (PhysioNet Cred"),
-        (["show", "mimic3"], "apply and download it at https://physionet.org/content/mimiciii/1.4/"),
-        (["fetch", "mine.yaml"], "mine.yaml: cannot be read (No such file"),
+        (["flchian"], "there is no data set 'flchian' (data sets: breast_cancer, "),
+        (["mimic3", "--fetch"], "MIMIC-III is given only to persons who have signed for it (PhysioNet Cred"),
+        (["mimic3"], "apply and download it at https://physionet.org/content/mimiciii/1.4/"),
+        (["mine.yaml", "--fetch"], "mine.yaml: cannot be read (No such file"),
+        (["--fetch"], "--fetch needs the name of a data set"),
+        (["flchain", "--dir", "new"], "--dir needs --fetch"),
     ],
 )
 def test_refusals(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

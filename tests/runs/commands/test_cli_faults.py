@@ -11,6 +11,7 @@ import yaml
 
 from dpsynth.cli import main
 from dpsynth.table import Schema, read_table
+from dpsynth.table.csv_format import OURS
 
 N = 300
 
@@ -77,24 +78,36 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     assert f"implies deploy = yes: {N - broken} rows obey, {broken} do not (confidential)" in told
     assert "clipped" not in told
 
-    fit = ["fit", "--data", "t.csv", "--schema", "t.yaml", "--epsilon", "3", "--out", "model"]
-    told = ran(*fit, "--sep", ";", "--encoding", "cp1252")
-    assert "read with decimal commas (guessed; to say otherwise: --decimal)" in told
+    written = {"sep": ";", "encoding": "cp1252"}
+    Path("t.yaml").write_text(
+        yaml.safe_dump({**edited, "csv": written}, allow_unicode=True), encoding="utf-8"
+    )
+    told = ran("fit", "--data", "t.csv", "--schema", "t.yaml", "--epsilon", "3", "--out", "model")
+    assert "with decimal commas (guessed; to say otherwise, write csv: {decimal: …} in the schema" in told
     assert "patient_id: 300 rows have" in told and "a person with k rows has at least k times epsilon" in told
     ran("sample", "model", "-n", "40", "--where", "zip = 02116", "--out", "made.csv")
-    made = read_table("made.csv", Schema.from_yaml("t.yaml"))
+    made = read_table("made.csv", Schema.from_yaml("t.yaml"), OURS)
     assert set(made["zip"]) == {"02116"} and (made["discharge"] <= made["admission"] + 30).all()
     assert set(made.loc[made["airbag"] == "airbag", "deploy"]) == {"yes"}
     assert made["pain"].max() <= 20 and made["größe"].min() > 1
 
-    files = {"path": "t.csv", "schema": "t.yaml", "sep": ";", "decimal": ",", "encoding": "cp1252"}
+    edited["csv"] = {**written, "decimal": ","}
+    Path("t.yaml").write_text(yaml.safe_dump(edited, allow_unicode=True), encoding="utf-8")
+    files = {"path": "t.csv", "schema": "t.yaml"}
     quick = {"evaluate": {"enabled": False}, "attack": {"enabled": False}}
     config = {"data": files, "model": {"epsilon": 3}, **quick}
     Path("run.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     told = ran("run", "run.yaml", "--out", "run")
     assert "guessed" not in told and "patient_id: 300 rows have" in told
-    assert list(read_table("run/synthetic.csv", Schema.from_yaml("t.yaml"))) == [*columns]
-    Path("run.yaml").write_text(yaml.safe_dump({**config, "data": {**files, "sep": ";;"}}), encoding="utf-8")
-    assert "run.yaml: data: sep must be tab or one sign such as a semicolon" in ran(
-        "run", "run.yaml", "--out", "no", status=2
-    )
+    assert list(read_table("run/synthetic.csv", Schema.from_yaml("t.yaml"), OURS)) == [*columns]
+    for wrong, said in (
+        ({"sep": ";;"}, "sep must be tab or one sign"),
+        ({"x": ","}, "x is not a known"),
+    ):
+        text = yaml.safe_dump({**edited, "csv": wrong}, allow_unicode=True)
+        Path("t.yaml").write_text(text, encoding="utf-8")
+        assert said in ran("run", "run.yaml", "--out", "no", status=2)
+    again = ["schema", "infer", "t.csv", "--csv", "sep=;", "--csv", "decimal=,", "--csv", "encoding=cp1252"]
+    assert "guessed" not in ran(*again, "--missing-word=-1", "--out", "again.yaml")
+    assert yaml.safe_load(Path("again.yaml").read_text(encoding="utf-8"))["csv"] == edited["csv"]
+    assert "--csv sets sep, decimal or encoding" in ran(*again[:3], "--csv", "sign=,", status=2)

@@ -1,4 +1,4 @@
-"""``dpsynth registry``: written without reading a table, and refused with one sentence."""
+"""``dpsynth report --mode registry``: written without reading a table, and refused with one sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import report_sources as sources
 
 from dpsynth import datasets
 from dpsynth.cli import main
-from dpsynth.report.catalogues import FORMAT
+from dpsynth.privacy import Ledger
+from dpsynth.report.catalogues import FORMAT, TO_COMPLETE
 from dpsynth.runs.folder import RunFolder
 
 #: what was opened since a test began to listen
@@ -52,37 +53,37 @@ def test_no_table_is_read(
         monkeypatch.setattr(home, name, poisoned)
     OPENED = []
     try:
-        assert main(["registry", str(run), "--contact", "Data office"]) == 0
+        assert main(["report", str(run), "--mode", "registry"]) == 0
         opened = {Path(path).name for path in OPENED if path.startswith(str(run.parent))}
     finally:
         OPENED = None
-    assert opened == {"report.json", "ledger.json"}
-    record = json.loads(capsys.readouterr().out)
-    assert record["format"] == FORMAT and record["contact"] == "Data office"
+    read = {name for name in opened if not name.startswith(".registry")}  # which is written, in the folder
+    assert read - {run.name} == {"report.json", "ledger.json"}
+    assert json.loads((run / "registry.json").read_text())["format"] == FORMAT
 
 
 def test_the_record_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Catches a file replaced unasked, a field that nobody is told to fill, and a given one that is lost."""
+    """Catches a file replaced unasked, and a field that nobody is told to fill."""
     out = run.parent / "record.json"
-    command = ["registry", str(run), "--contact", "Data office", "--out", str(out)]
+    command = ["report", str(run), "--mode", "registry", "--out", str(out)]
     assert main(command) == 0
-    assert "to complete: deployment.basic.data_curators" in capsys.readouterr().out
-    assert json.loads(out.read_text())["record"]["deployment"]["administrative"]["registry_authors"]
-    assert main(command) == 2 and "--force" in capsys.readouterr().err
-    assert main([*command, "--force"]) == 0
-    capsys.readouterr()
-    given = ["--curator", "Hospital A", "--curator", "Hospital B", "--use", "Teaching", "--region", "Denmark"]
-    assert main([*command, *given, "--force"]) == 0
-    assert "to complete" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"wrote {out}" in said and "to complete: deployment.basic.data_curators" in said
     record = json.loads(out.read_text())
-    basic = record["record"]["deployment"]["basic"]
-    assert record["to_complete"] == [] and basic["data_curators"] == ["Hospital A", "Hospital B"]
-    assert (basic["intended_use"], basic["data_product_region"]) == ("Teaching", "Denmark")
+    assert record["contact"] == TO_COMPLETE and "deployment.administrative.registry_authors" in said
+    assert record["record"]["deployment"]["administrative"]["registry_authors"] == [TO_COMPLETE]
+    assert main(command) == 2 and "--force" in capsys.readouterr().err
+    ledger = Ledger.load(run / "ledger.json")
+    ledger.published = {"contact": "Data office", "data_owner": "Hospital A"}
+    ledger.save(run / "ledger.json")
+    assert main([*command, "--force", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert {**json.loads(out.read_text()), "path": str(out)} == record and record["contact"] == "Data office"
+    assert record["record"]["deployment"]["basic"]["data_curators"] == ["Hospital A"]
+    assert record["to_complete"] == ["deployment.basic.intended_use", "deployment.basic.data_product_region"]
 
 
 def test_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Catches a record without a contact, and a traceback for a folder that is none of a run."""
-    assert main(["registry", str(run)]) == 2
-    assert "contact is needed" in capsys.readouterr().err
-    assert main(["registry", str(run.parent), "--contact", "x"]) == 2
+    """Catches a traceback for a folder that is none of a run."""
+    assert main(["report", str(run.parent), "--mode", "registry"]) == 2
     assert "is not the folder of a run" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Declared studies on the command line: `--study` of `fit` and `run`, and `study show`."""
+"""Declared studies on the command line: `--study` of `fit` and `run`, and `report --mode studies`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ STUDY = "logistic: died ~ age + crea"
 FIT = ["fit", "--data", "all.csv", "--schema", "s.yaml", "--out", "m"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_draws: None) -> Path:
-    """A working folder with a table of 500 records."""
-    monkeypatch.chdir(tmp_path)
+def cohort() -> pd.DataFrame:
+    """A table of 500 records."""
     rng = np.random.default_rng(1)
     age = rng.integers(20, 90, 500)
-    frame = pd.DataFrame(
+    return pd.DataFrame(
         {
             "age": age,
             "crea": np.where(rng.random(500) < 0.1, np.nan, rng.uniform(0.5, 3, 500).round(1)),
@@ -44,7 +42,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_draws: None) -> 
             "died": (rng.random(500) < 1 / (1 + np.exp(-(age - 55) / 10))).astype(int),
         }
     )
-    frame.to_csv("all.csv", index=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_draws: None) -> Path:
+    """A working folder with a table of 500 records."""
+    monkeypatch.chdir(tmp_path)
+    cohort().to_csv("all.csv", index=False)
     Path("s.yaml").write_text(SCHEMA)
     return tmp_path
 
@@ -61,7 +65,7 @@ def test_a_private_number_of_records(folder: Path, capsys: pytest.CaptureFixture
 def test_estimates_without_noise_say_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exact estimates that could be taken for private ones."""
     assert main([*FIT, "--not-private", "--study", STUDY]) == 0
-    assert main(["study", "show", "m"]) == 0
+    assert main(["report", "m", "--mode", "studies"]) == 0
     assert "NOT PRIVATE" in capsys.readouterr().out.splitlines()[-1]
 
 
@@ -72,15 +76,18 @@ def test_fit_and_run_buy_studies(
     """An option that is lost on the way to the model, or a widening of the whole table's number in a run."""
     assert main([*FIT, "--epsilon", "1", "--study", STUDY, "--study", "linear: crea ~ sex"]) == 0
     printed, said = capsys.readouterr()
-    starts = [re.split(": [AIi]", line)[0] for line in said.splitlines()]
+    stages = [line for line in said.splitlines() if line.startswith("fit: ")]
+    assert stages[0] == "fit: single-column counts" and stages[-1] == "fit: studies"
+    starts = [re.split(": [AIi]", line)[0] for line in said.splitlines() if line not in stages]
     told = ["dpsynth: study 'died'", "dpsynth: study 'crea'"]  # a tail of a predictor and of an outcome
     assert starts == ["study died", "study crea", *told]
     model = DPMarginals.load("m")
     assert all(str(estimates) in printed for estimates in model.estimates_)
     assert [estimates.study for estimates in model.estimates_] == ["died", "crea"]
-    assert main(["study", "show", "m", "--name", "crea"]) == 0
-    assert capsys.readouterr().out == f"{model.study('crea')}\n\n{model.guarantee()}\n"
-    assert main(["study", "show", "m", "--json"]) == 0
+    assert main(["report", "m", "--mode", "studies"]) == 0
+    shown = capsys.readouterr().out
+    assert shown == f"{model.study('died')}\n\n{model.study('crea')}\n\n{model.guarantee()}\n"
+    assert main(["report", "m", "--mode", "studies", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert [record["study"] for record in shown["estimates"]] == ["died", "crea"]
 
@@ -103,8 +110,8 @@ def test_fit_and_run_buy_studies(
         "lack a value"
     )
     assert said.count("dpsynth: study 'died': A record far out in crea counts less") == 1
-    assert "`dpsynth study show r`" in printed
-    assert main(["study", "show", "r"]) == 0
+    assert "`dpsynth report r --mode studies`" in printed
+    assert main(["report", "r", "--mode", "studies"]) == 0
     assert str(DPMarginals.load("r/model").study("died")) in capsys.readouterr().out
     assert json.loads(Path("r/report.json").read_text())["config"]["studies"] == [{"model": STUDY}]
     assert main(["run", "run.yaml", "--study", STUDY, "--out", "q"]) == 2
@@ -127,34 +134,25 @@ REFUSED: dict[str, tuple[list[str], str]] = {
                  "absent.csv: there is no such file"),
     "run": ([*RUN, "died ~ dose"], "studies: study 'died': 'dose' is not a column"),
     "run no model": ([*RUN, "died"], "--study: study 1: model: a model is written"),
-    "run no marginals": ([*RUN, STUDY, "--generator", "matching"],
-                         "studies need generator marginals, and --generator is matching"),
     "run budget": ([*RUN, "died ~ .", "--delta", "1e-9", "--epsilon", "0.02"],
                    "more terms than the budget can bear"),
-    "show no study": (["study", "show", "none"], "the model of none holds no study"),
-    "show another": (["study", "show", "one", "--name", "x"],
-                     "study 'x' was not declared before the fit (declared were: died)"),
+    "show no study": (["report", "none", "--mode", "studies"], "the model of none holds no study"),
+    "show into a file": (["report", "none", "--mode", "studies", "--out", "x"], "--out does not go with"),
 }  # fmt: skip
-MODELS: dict[str, DPMarginals] = {}
 
 
-def models() -> None:
-    """Two models, fitted once for all cases: of no study, and of one."""
-    for name, studies in (("none", []), ("one", [STUDY])):
-        if name not in MODELS:
-            model = dp_marginals(1.0, 1e-5, base_model="tree", pairwise_statistics=False)
-            MODELS[name] = model.fit(
-                pd.read_csv("all.csv"), schema=Schema.from_yaml(SCHEMA), also=beside(studies)
-            )
-        MODELS[name].save(name)
+@pytest.fixture(scope="module")
+def fitted() -> DPMarginals:
+    """A model without a study."""
+    model = dp_marginals(1.0, 1e-5, base_model="tree", pairwise_statistics=False)
+    return model.fit(cohort(), schema=Schema.from_yaml(SCHEMA))
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refusals(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(case: str, folder: Path, fitted: DPMarginals, capsys: pytest.CaptureFixture[str]) -> None:
     """A traceback, a second line, a wrong exit status, or a file that was written or read for nothing."""
     words, said = REFUSED[case]
-    if words[0] == "study":
-        models()
+    fitted.save("none")
     before = sorted(folder.rglob("*"))
     capsys.readouterr()
     assert main(words) == 2

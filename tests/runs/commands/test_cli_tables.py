@@ -91,7 +91,7 @@ def test_tables_without_a_guarantee_say_so(tmp_path):
     ("words", "said"),
     [
         (["--study", "died"], "--study needs --tables"),
-        (["--tables", "2", "--partitions", "2"], "Leave out --partitions, --scheduler and --workers"),
+        (["--tables", "2", "--partitions", "2"], "Leave out --partitions and --workers"),
         (["--tables", "1"], "--tables"),
         (["--tables", "2", "--study", "bled"], "not declared before the fit (declared were: died"),
         (["--tables", "2", "--where", "age >= 99"], "condition 'age >= 99'"),
