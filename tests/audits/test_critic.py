@@ -51,7 +51,7 @@ def test_steps_with_a_penalty_pass():
     settings = dataclasses.replace(SMALL, critic_constraint="none", penalty="public")
     made = plan(noise_shape="proportional")
     rng = np.random.default_rng(2)
-    result = audit_critic(LAYOUT, settings, made, delta=DELTA, trials=3000, steps=4, rng=rng)
+    result = audit_critic(LAYOUT, settings, made, delta=DELTA, trials=1000, steps=4, rng=rng)
     assert result.verdict == "pass" and result.attained >= 0.9, result.to_dict()
 
 
@@ -60,7 +60,7 @@ def test_sampled_steps_pass():
     """Catches a record that is taken more often than with its probability: ratios of a sampled Gaussian."""
     rng = np.random.default_rng(3)
     loud = plan(noise_multiplier=0.7)
-    result = audit_critic(LAYOUT, SMALL, loud, delta=DELTA, trials=4000, steps=20, sampling_prob=0.3, rng=rng)
+    result = audit_critic(LAYOUT, SMALL, loud, delta=DELTA, trials=1500, steps=20, sampling_prob=0.3, rng=rng)
     assert result.verdict == "pass" and result.tv.lower > 0.6 * result.declared["tv"], result.to_dict()
 
 
@@ -89,7 +89,7 @@ def test_an_audit_finds_gradients_with_too_little_noise(monkeypatch):
         gradient_matching, "with_noise", lambda exact, step, std, rng: noisy(exact, step, 0.5 * std, rng)
     )
     rng = np.random.default_rng(7)
-    result = audit_matching(LAYOUT, OUTCOME, MATCHING, PLAN, delta=DELTA, trials=2000, steps=4, rng=rng)
+    result = audit_matching(LAYOUT, OUTCOME, MATCHING, PLAN, delta=DELTA, trials=400, steps=4, rng=rng)
     assert result.verdict == "contradicted", result.to_dict()
 
 
