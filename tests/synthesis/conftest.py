@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsynth.privacy.records import FrameRecords
+from dpsynth.wgan.settings import MatchingSettings
 
 
 @pytest.fixture
@@ -12,6 +13,13 @@ def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits whose base model is not reweighted, which reads nothing and takes a second."""
     for fitted in ("reweighted", "weighted"):
         monkeypatch.setattr(f"dpsynth.synthesis.marginals.{fitted}", lambda base_model, *given: base_model)
+
+
+@pytest.fixture
+def roughly_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few points, matched in few iterations, where a test is about something else than how near they come."""
+    small = MatchingSettings(critic_width=8, points=200, iterations=10)
+    monkeypatch.setattr("dpsynth.synthesis.matching.MatchingSettings", lambda: small)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def planned(*, epsilon, delta, base_model, steps, sampling_prob, counted=False):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     epsilon=st.floats(0.2, 12),
     delta=st.sampled_from([1e-4, 1e-6]),
@@ -81,7 +81,7 @@ def plan(**changes):
 @pytest.mark.slow
 def test_what_a_count_decides_stays_within_what_was_promised_before_it():
     """Catches a total variation that is promised by one count and exceeded by another."""
-    plans = {q: plan(sampling_prob=q, counted=True) for q in (0.003, 0.02, 0.1, 0.25, 0.7, 1.0)}
+    plans = {q: plan(sampling_prob=q, counted=True) for q in (0.003, 0.25, 1.0)}
     assert len({releases.stage.tv for releases in plans.values()}) == 1
     for releases in plans.values():
         profile, stage = Profile(releases.events), releases.stage

@@ -70,7 +70,8 @@ def coded(monkeypatch) -> Counter[tuple[str, int]]:
     ],
     ids=["marginals", "wgan-gp", "matching"],
 )
-def test_a_fit_codes_each_column_once(model, coded, unrefined):
+@pytest.mark.usefixtures("eager_steps", "roughly_matched", "unrefined")
+def test_a_fit_codes_each_column_once(model, coded):
     """Catches an axis, features or an encoder that begins again from the values of the records."""
     model.fit(table(), schema=SCHEMA)
     assert {name: times for (name, n), times in coded.items() if n == N} == dict.fromkeys(SCHEMA.names, 1)

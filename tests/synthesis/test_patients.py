@@ -229,6 +229,7 @@ def test_studies_of_patients_are_read_from_levels():
     assert model.sample_many(2, 30, study="sex", random_state=0)[0]["id"].nunique() == 30
 
 
+@pytest.mark.usefixtures("projected", "undrawn")
 def test_the_shell_takes_a_file_of_rows(tmp_path):
     """Catches a command that reads one row per patient, and a table that its own description does not fit."""
     import json
@@ -278,6 +279,7 @@ def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("projected", "undrawn")
 def test_the_shell_takes_a_folder_of_files_and_gives_one(tmp_path, capsys):
     """Catches a file that is not written, patients who are lost, or a folder of somebody that is replaced."""
     from dpsynth.cli import main

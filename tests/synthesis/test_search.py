@@ -25,7 +25,7 @@ def test_every_table_is_fitted_saved_and_sampled(case):
 
 
 @pytest.mark.slow
-@quick(4)
+@quick(3)
 @given(case=cases(**SMALL))
 def test_every_table_is_evaluated_and_reported(case):
     """Catches a measure or a figure that fails on a constant column, one category, or two records."""
