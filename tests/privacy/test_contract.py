@@ -131,6 +131,7 @@ class Patients:
     def read(self, rows: pd.DataFrame) -> pd.DataFrame:
         return reader_of(self.schema, seed=7).records(rows)
 
+    @cache  # no test changes a frame  # noqa: B019
     def __call__(self, n: int, seed: int = 0) -> pd.DataFrame:
         return self.read(self.rows(n, seed))
 
@@ -470,7 +471,7 @@ def test_the_event_describes_the_noise(name):
     missing values would not be missed.
     """
     release, frame, rng = CASES[name].make(), CASES[name].table(300), np.random.default_rng(1)
-    times = max(60, 2000 // len(read(release, frame)))
+    times = max(40, 2000 // len(read(release, frame)))
     scale = release.event.noise_multiplier * CASES[name].sensitivity
     draws = noises(release, frame, rng, times) / scale
     assert release.event == dp_accounting.GaussianDpEvent(Z)

@@ -90,7 +90,7 @@ def test_no_draw_comes_twice(size: int, block: int | None, monkeypatch: pytest.M
 
 def test_trials_have_their_probabilities() -> None:
     """A trial of exp(-f) that stops a turn early, or whole numbers below a bound that are not even."""
-    rng, times = RNG(6), 20_000
+    rng, times = RNG(6), 8_000
     for numerator, denominator in ((0, 1), (1, 3), (7, 2**80 // 11), (2**80, 2**80 + 1), (1, 1)):
         wins = sum(exponential_trial(numerator, denominator, rng) for _ in range(times))
         p = float(np.exp(-numerator / denominator))

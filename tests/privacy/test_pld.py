@@ -25,7 +25,7 @@ def test_grid_pmf_is_that_of_connecting_the_dots():
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(z=st.floats(0.3, 5.0), q=st.floats(0.001, 1.0))
 def test_sampled_gaussians_are_those_of_dp_accounting(z, q):
     """The two directions exchanged, or the closed form of either wrong in the tail."""

@@ -137,7 +137,7 @@ class Fourier:
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(z=st.floats(1.2, 3.0), q=st.floats(0.3, 0.9), steps=st.integers(30, 60))
 @example(z=1.7182866384298427, q=0.6538592558012781, steps=51)
 def test_sampled_gaussians_by_their_characteristic_functions(z, q, steps):

@@ -25,7 +25,7 @@ RUN = Profile([training_event(1.1, 256 / 60000, 3525)])
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(z=st.floats(0.2, 50.0))
 def test_gaussian_curve_from_its_deltas(z):
     """A curve from (epsilon, delta) pairs that is above the true one, or far below it."""
@@ -76,7 +76,7 @@ def test_laplace_by_its_closed_form():
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(z=st.floats(0.6, 5.0), q=st.floats(0.005, 0.9), steps=st.integers(1, 60))
 @example(z=1.7182866384298427, q=0.6538592558012781, steps=51)
 def test_curve_agrees_with_the_profile(z, q, steps):
