@@ -41,6 +41,12 @@ def projected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsynth.marginals.density._FEWEST_CELLS", 10**6)
 
 
+@pytest.fixture
+def unaudited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs whose noisy statistics are not audited, which takes seconds."""
+    monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
+
+
 @pytest.fixture(autouse=True)
 def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave what takes time out of the many runs whose tests are about something else."""
@@ -50,7 +56,7 @@ def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
         request.getfixturevalue("projected")
         monkeypatch.setattr("dpsynth.synthesis.default_rules.has_pairwise_statistics", lambda *args: False)
     if "audited" not in request.keywords:
-        monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
+        request.getfixturevalue("unaudited")
     if "drawn" not in request.keywords:
         request.getfixturevalue("undrawn")
 

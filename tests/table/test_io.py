@@ -583,13 +583,13 @@ def test_no_sign_that_is_not_seen_hides_a_formula() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("sign", ["\t", " ", ";", "=", "+", "'", "; ", "+;", "-1;", '"'])
-def test_a_long_cell_is_escaped_in_time(sign: str) -> None:
+def test_a_long_cell_is_escaped_in_time() -> None:
     """A cell of blanks that takes hours, because each of them is a start of its own."""
-    text = sign * (131_072 // len(sign))
-    start = time.process_time()
-    assert unescape(escape(text)) == text
-    assert time.process_time() - start < 2
+    for sign in ["\t", " ", ";", "=", "+", "'", "; ", "+;", "-1;", '"']:
+        text = sign * (131_072 // len(sign))
+        start = time.process_time()
+        assert unescape(escape(text)) == text
+        assert time.process_time() - start < 2
 
 
 def test_other_programs_files(tmp_path) -> None:
@@ -668,14 +668,14 @@ def test_a_header_of_many_names_is_read_in_one_pass(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_million_categories_and_words_that_are_none(tmp_path):
-    """Each word that is no category compared with every one: 100,000 of them would take hours."""
+def test_many_categories_and_words_that_are_none(tmp_path):
+    """Each word that is no category compared with every one: 50,000 of them would take hours."""
     many = Schema(
-        columns=(Column(name="code", kind="categorical", categories=tuple(map("c{}".format, range(10**6)))),)
+        columns=(Column(name="code", kind="categorical", categories=tuple(f"c{i}" for i in range(200_000))),)
     )
     path = tmp_path / "t.csv"
-    pd.DataFrame({"code": [f"d{i}" for i in range(100_000)]}).to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"'d0' is not one of .* and 999,990 more \(100,000 such cells\)"):
+    pd.DataFrame({"code": [f"d{i}" for i in range(50_000)]}).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"'d0' is not one of .* and 199,990 more \(50,000 such cells\)"):
         read_table(path, many)
 
 
