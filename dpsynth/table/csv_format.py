@@ -110,16 +110,21 @@ class CsvFile:
     def of(cls, path: Path, given: CsvFormat, names: Collection[str] = ()) -> CsvFile:
         """Guess separator and encoding where they are not given, from the file's first line.
 
-        ``names`` are declared columns. The separator that shows most of them is taken.
+        ``names`` are declared columns. The separator that shows most of them is taken. A header that shows
+        two or more of them between commas, and none as ``given`` says, is of a file that
+        :func:`dpsynth.table.files.write_table` wrote.
         """
         encoding = given.encoding or _encoding(path)
         file = cls(path, replace(given, encoding=encoding), given.encoding is None and encoding == "utf-8")
-        if given.sep is not None:
+        if given.sep is not None and (given.sep == OURS.sep or not names):
             return file
         with file.opened() as text:
             header = text.readline(LONGEST_LINE)
-            sep = _separator(from_old(header) or header, names)
-        return replace(file, format=replace(file.format, sep=sep))
+            header = from_old(header) or header
+        if given.sep is None:
+            return replace(file, format=replace(file.format, sep=_separator(header, names)))
+        written_here = len(_shown(header, ",", names)) > 1 and not _shown(header, given.sep, names)
+        return cls(path, OURS) if written_here else file
 
     @contextmanager
     def opened(self) -> Iterator[IO[str]]:
@@ -184,10 +189,14 @@ def _separator(header: str, names: Collection[str]) -> str:
     plain = _QUOTED.sub("", header)
 
     def fit(sep: str) -> tuple[int, int]:
-        cells = {cell.strip().strip('"') for cell in header.split(sep)}
-        return len(cells & {*names}), plain.count(sep)
+        return len(_shown(header, sep, names)), plain.count(sep)
 
     return max(SEPARATORS, key=fit)  # the first of equals: a comma
+
+
+def _shown(header: str, sep: str, names: Collection[str]) -> set[str]:
+    """Those of the names that are cells of the header."""
+    return {cell.strip().strip('"') for cell in header.split(sep)} & {*names}
 
 
 def _encoding(path: Path) -> str:

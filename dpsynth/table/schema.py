@@ -410,8 +410,8 @@ class Schema(TableSchema):
     missing_words : tuple of str
         Words that stand for a missing value in a table, such as ``?``, wherever they are no category.
     csv : CsvFormat
-        How CSV files of the table are written: ``sep``, ``decimal`` and ``encoding``. What is left out is
-        guessed.
+        How the owner's CSV files are written: ``sep``, ``decimal`` and ``encoding``. What is left out is
+        guessed. Files of :func:`~dpsynth.table.files.write_table` are read all the same.
 
     Raises
     ------

@@ -397,6 +397,17 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
             CsvFormat(**wrong)
 
 
+def test_our_own_files_are_read_with_a_schema_of_semicolons(tmp_path) -> None:
+    """A synthetic table that its own schema refuses, because the owner's files are written otherwise."""
+    schema = WRITTEN.model_copy(update={"csv": CsvFormat(sep=";", decimal=",", encoding="latin-1")})
+    path = tmp_path / "t.csv"
+    path.write_bytes("age;bmi;sex\n20;20,5;f\n30;21,5;mä\n".encode("latin-1"))
+    theirs = read_table(path, schema)
+    assert theirs["bmi"].tolist() == [20.5, 21.5] and theirs["sex"].tolist() == ["f", "mä"]
+    write_table(theirs, path)
+    pd.testing.assert_frame_equal(read_table(path, schema), theirs)
+
+
 def test_commas_that_are_no_decimals(tmp_path) -> None:
     """Thousands read as decimals, or a category 1,2 that a column of decimals turns into 1.2."""
     path = tmp_path / "t.csv"
