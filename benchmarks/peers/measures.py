@@ -15,7 +15,8 @@ from benchmarks.ground.measure import measure
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.peers.tables import ground
 from dpsynth.datasets import Table
-from dpsynth.evaluation.results import Effects, Evaluation
+from dpsynth.evaluation.effects import regressions_of
+from dpsynth.evaluation.results import Evaluation
 
 #: by column of the results: the measure of `dpsynth.evaluate`, what is best, and what it is
 MEASURES: dict[str, tuple[str, str]] = {
@@ -88,13 +89,13 @@ def signs_kept(found: Evaluation) -> float | None:
 
     A term that the synthetic table cannot tell (its regression fails) is not kept.
     """
-    rows = [
-        row
-        for detail in found.of(Effects)
-        for row in detail.data.rows
-        if row.real is not None and row.real.p_value is not None and row.real.p_value < 0.05
+    clear = [
+        sides["synthetic"]
+        for each in regressions_of(found)
+        for sides in each.terms.values()
+        if sides["real"] is not None and sides["real"].p_value is not None and sides["real"].p_value < 0.05
     ]
-    return float(np.mean([row.same_sign is True for row in rows])) if rows else None
+    return float(np.mean([made is not None and made.same_sign is True for made in clear])) if clear else None
 
 
 def number(found: Evaluation, name: str) -> float | None:

@@ -8,14 +8,14 @@ whether it is confidential (``internal``).
 
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.neighbours import AdversarialAccuracy, adversarial_accuracy
-from dpsynth.evaluation.results import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 
 __all__ = [
     "AdversarialAccuracy",
-    "Detail",
     "Evaluation",
+    "Findings",
     "Measure",
     "Settings",
     "Tables",

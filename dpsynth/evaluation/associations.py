@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.results import Associations, Detail, Findings, Measure, Subsample, Table, shown
-from dpsynth.evaluation.tables import unit_values
+from dpsynth.evaluation.results import Findings, Measure, Row, Table, shown
+from dpsynth.evaluation.tables import subsample, unit_values
 from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
 
@@ -293,12 +293,14 @@ def association_findings(
         for name, score, what, why in scores:
             mean = score(real, other, pairs)
             add(name + suffix, mean, why if mean is None else held_out if suffix else what)
-    details = (_matrix(made[0], "synthetic"), _matrix(real[0], "train"))
-    if used == pairs:
-        return Findings(tuple(measures), details)
-    worst = max(errors, key=lambda name: errors[name])
-    part = Subsample("comparing associations", used, pairs, errors[worst], worst, "pairs of columns")
-    return Findings(tuple(measures), details, (part,))
+    found = Findings(measures)
+    found.frame("association", _matrix(made[0], "synthetic"), confidential=False)
+    found.frame("association", _matrix(real[0], "train"), confidential=True)
+    if used < pairs:
+        worst = max(errors, key=lambda name: errors[name])
+        part = subsample("comparing associations", used, pairs, errors[worst], worst, "pairs of columns")
+        found.frame("parts", [part], confidential=True)
+    return found
 
 
 def _columns(schema: Schema, scored: Sequence[Block] | None) -> list[list[Column]]:
@@ -306,14 +308,13 @@ def _columns(schema: Schema, scored: Sequence[Block] | None) -> list[list[Column
     return [[schema.columns[i] for i in block] for block in scored or [np.arange(len(schema))]]
 
 
-def _matrix(found: Association, table: Table) -> Detail:
-    matrix = [[_number(value) for value in row] for row in found.matrix]
-    data = Associations(table, list(found.columns), matrix)
-    return Detail("association", f"association.{table}", table != "synthetic", data)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _matrix(found: Association, table: Table) -> list[Row]:
+    """A row for each two columns, None where their association is not defined."""
+    return [
+        {"table": table, "first": first, "second": second, "value": float(value)}
+        for first, values in zip(found.columns, found.matrix, strict=True)
+        for second, value in zip(found.columns, values, strict=True)
+    ]
 
 
 def correlation_errors(

@@ -12,8 +12,9 @@ import pandas as pd
 from dpsynth.checks import few
 from dpsynth.evaluation import row_statistics as row
 from dpsynth.evaluation.discriminator import FOLDS, discriminate
+from dpsynth.evaluation.effects import CAUTION, add_regression
 from dpsynth.evaluation.resemblance import violations
-from dpsynth.evaluation.results import Detail, Findings, Measure, OverTime, Path, Paths, Table
+from dpsynth.evaluation.results import Findings, Measure, Row, Table
 from dpsynth.evaluation.row_statistics import (
     CellCounts,
     Resampled,
@@ -155,16 +156,15 @@ def trajectories(
     measures += [*_within_rows(sides, schema, level), *_courses(sides, schema, level)]
     measures += _broken_rules(tables, schema, level)
     progress(0.5)
-    details: list[Detail] = []
-    for column in schema.variables:
-        if column.is_numeric:
-            found = _mixed(tables, column.name, level)
-            measures, details = [*measures, *found.measures], [*details, *found.details]
+    found = Findings(measures)
+    found.join(*(_mixed(tables, column.name, level) for column in schema.variables if column.is_numeric))
     progress(0.6)
-    apart = _discrimination(tables, schema, settings, mixing)
+    found.join(_discrimination(tables, schema, settings, mixing))
     for name, own in zip(NAMES, drawing, strict=True):
-        details += _drawn(name, tables.histories[name], schema, own)
-    return Findings((*measures, *apart.measures), tuple(details), apart.parts)
+        for frame, rows in _drawn(tables.histories[name], schema, own):
+            marked = ({"table": name, **cells} for cells in rows)
+            found.frame(frame, marked, confidential=name != "synthetic")
+    return found
 
 
 def _both(
@@ -310,26 +310,46 @@ def _broken_rules(tables: Tables, schema: PatientSchema, level: float) -> Iterat
 def _mixed(tables: Tables, name: str, level: float) -> Findings:
     """Standard deviations and effects of the mixed model of one number."""
     real, made, effects = mixed_models(tables, name, level)
-    measures = []
+    found = Findings()
     for what in ("between", "within"):
         for table, side in (("synthetic", made), ("train", real)):
             text = f"standard deviation {what} patients in the mixed model, {table}"
             text += f": not defined, as {side.fit.problem}" if side.fit.problem else ""
             value = float(getattr(side, what))
-            measures.append(Measure(GROUP, f"mixed_{what}_sd_{table}[{name}]", value, table == "train", text))
-    if effects is None:
-        return Findings(tuple(measures))
+            measure = Measure(GROUP, f"mixed_{what}_sd_{table}[{name}]", value, table == "train", text)
+            found.measures.append(measure)
+    if not effects:
+        return found
     clear = [
-        (r.term, r.synthetic.estimate / r.real.estimate - 1.0)
-        for r in effects.rows
-        if r.real is not None and r.synthetic is not None and r.real.lower * r.real.upper > 0
+        (term, own.value / known.value - 1.0)
+        for term, known in real.fit.coefficients.items()
+        if (own := made.fit.coefficients.get(term)) is not None and known.lower * known.upper > 0
     ]
     what = "largest |difference| of a clear effect in the mixed model, as a part of the real effect"
     worst = max((abs(error) for _, error in clear), default=None)
     said = few([f"{term} {error:+.0%}" for term, error in clear])
     text = f"{what}: {said or 'not defined, as no effect is clear in the real table'}"
-    measures.append(Measure(GROUP, f"mixed_effect_error[{name}]", worst, True, text))
-    return Findings(tuple(measures), (Detail("effects", f"effects[mixed: {name}]", True, effects),))
+    found.measures.append(Measure(GROUP, f"mixed_effect_error[{name}]", worst, True, text))
+    assert tables.patients is not None
+    predictors = " + ".join(row.patient_columns(tables))
+    add_regression(
+        found,
+        f"effects[mixed: {name}]",
+        effects,
+        {"real": real.fit, "synthetic": made.fit},
+        study=None,
+        model="mixed",
+        formula=f"mixed: {name} ~ {predictors} + (1 | {tables.patients.unit})",
+        outcome=name,
+        event=None,
+        measure="difference",
+        level=level,
+        note=(
+            "All rows of a patient are used. The model has a random intercept for each patient "
+            f"(restricted maximum likelihood). {CAUTION}"
+        ),
+    )
+    return found
 
 
 def _discrimination(
@@ -344,7 +364,7 @@ def _discrimination(
     total = min(len(real), len(made))
     if min(total, limit) < FOLDS:
         why = f"not defined: at least {FOLDS} patients of each table are needed to separate them"
-        return Findings((Measure(GROUP, "patient_auc", None, True, why),))
+        return Findings([Measure(GROUP, "patient_auc", None, True, why)])
     apart = discriminate(real, made, of, rng=rng, limit=limit, level=settings.level)
     what = (
         f"AUC of separating synthetic from {said} patients by their rows, {apart.size:,} of each, 0.5 is best"
@@ -361,54 +381,59 @@ def _discrimination(
 
 
 def _drawn(
-    table: Table, histories: Histories, schema: PatientSchema, rng: np.random.Generator
-) -> Iterator[Detail]:
-    """Rows a patient, gaps and lags of one table, and a few random patients."""
+    histories: Histories, schema: PatientSchema, rng: np.random.Generator
+) -> Iterator[tuple[str, list[Row]]]:
+    """Rows of frames of one table: rows a patient, gaps, lags, terminal events, and a few random patients.
+
+    ``gaps`` are quantiles of the times between rows. ``lags`` are correlations of a number with the value so
+    many later, None for too few patients. ``events`` are shares of patients without a terminal event at times
+    since the first row. ``paths`` are numbers of a patient at such times. ``clock`` names the unit of time.
+    """
     unit = schema.clock.unit if schema.timed else "number of the row"
     clock = f"{schema.order}, {unit}" if unit not in (None, schema.order) else schema.order
     alone = Resampled.of(histories, rng, resamples=0)
     counts = np.bincount(histories.rows, minlength=schema.most + 1)[1:]
+    shares = (counts / len(histories.rows)).tolist()
+    yield "rows_per_patient", [{"rows": place + 1, "share": share} for place, share in enumerate(shares)]
     gaps = row.gaps_of(histories.numbers[schema.order])
     gaps = gaps[~np.isnan(gaps) & schema.timed]
+    steps = np.linspace(0, 1, 101)
+    lengths = np.quantile(gaps, steps).tolist() if len(gaps) else []
+    quantiles = zip(steps.tolist(), lengths, strict=False)
+    yield "gaps", [{"clock": clock, "share": share, "gap": gap} for share, gap in quantiles]
     numbers = [column for column in schema.variables if column.is_numeric][:NUMBERS_DRAWN]
-    lags = {}
     for column in numbers:
-        found = [
-            row.lag_correlation(alone, column.name, lag)
-            for lag in range(1, min(schema.most, _DRAWN_LAGS + 1))
+        lags = range(1, min(schema.most, _DRAWN_LAGS + 1))
+        found = [row.lag_correlation(alone, column.name, lag) for lag in lags]
+        known = [own.patients >= FEWEST and not np.isnan(own.numbers[0]) for own in found]
+        values = [
+            float(own.numbers[0]) if is_known else None for own, is_known in zip(found, known, strict=True)
         ]
-        lags[column.name] = [
-            None if own.patients < FEWEST or np.isnan(own.numbers[0]) else float(own.numbers[0])
-            for own in found
-        ]
-    curves = {name: _curve(histories, schema.order, name) for name in schema.terminal}
-    data = OverTime(
-        table,
-        clock,
-        (counts / len(histories.rows)).tolist(),
-        np.quantile(gaps, np.linspace(0, 1, 101)).tolist() if len(gaps) else [],
-        lags,
-        curves,
-    )
-    internal = table != "synthetic"
-    yield Detail("over_time", f"over_time.{table}", internal, data)
+        cells = zip(lags, values, strict=True)
+        yield "lags", [{"column": column.name, "lag": lag, "correlation": value} for lag, value in cells]
+    for name in schema.terminal:
+        curve = _curve(histories, schema.order, name)
+        yield (
+            "events",
+            [{"event": name, "clock": clock, "time": time, "share": share} for time, share in curve],
+        )
     times, shuffled = histories.numbers[schema.order], rng.permutation(len(histories.rows))
     for column in numbers:
-        values = histories.numbers[column.name]
-        chosen = [who for who in shuffled.tolist() if not np.isnan(values[who]).all()][:PATIENTS_DRAWN]
-        known = {who: ~np.isnan(values[who]) for who in chosen}
-        paths = [
-            Path((times[who] - times[who, 0])[known[who]].tolist(), values[who][known[who]].tolist())
-            for who in chosen
-        ]
-        of_column = Paths(column.name, table, column.unit, clock, paths)
-        yield Detail("paths", f"paths[{column.name}].{table}", internal, of_column)
+        values_of = histories.numbers[column.name]
+        chosen = [who for who in shuffled.tolist() if not np.isnan(values_of[who]).all()][:PATIENTS_DRAWN]
+        of = {"column": column.name, "unit": column.unit, "clock": clock}
+        for place, who in enumerate(chosen):
+            present = ~np.isnan(values_of[who])
+            path = zip(
+                (times[who] - times[who, 0])[present].tolist(), values_of[who][present].tolist(), strict=True
+            )
+            yield "paths", [{**of, "patient": place, "time": time, "value": value} for time, value in path]
 
 
-def _curve(histories: Histories, order: str, event: str) -> Path:
+def _curve(histories: Histories, order: str, event: str) -> list[tuple[float, float]]:
     """Share of patients without the event, at most 200 steps of it."""
     follow, ended = follow_up(histories, order, event)
     times, place = np.unique(follow, return_inverse=True)
     share, _ = kaplan_meier(place, ended, np.ones(len(follow)), len(times))
     kept = np.unique(np.linspace(0, len(times) - 1, 200).astype(np.int64))
-    return Path(times[kept].tolist(), share[kept].tolist())
+    return [*zip(times[kept].tolist(), share[kept].tolist(), strict=True)]

@@ -34,7 +34,7 @@ from dpsynth.evaluation.distances import (
     record_distance,
 )
 from dpsynth.evaluation.estimates import Estimate, quantile
-from dpsynth.evaluation.results import Detail, Distances, Findings, Measure
+from dpsynth.evaluation.results import Findings, Measure, Row
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 
@@ -98,13 +98,13 @@ def disclosure(
         attack = membership(near.train_synthetic, near.test_synthetic, *references, level=level)
     by_distance += _membership(attack, level)
     total = min(len(train), len(train) if test is None else len(test))
-    found_near = on_part(by_distance, "distances between records", size, total, level)
-    measures += found_near.measures
+    results = Findings(measures).join(on_part(by_distance, "distances between records", size, total, level))
     if others is not None and held_out is not None:
         pooled = Pooled(len(members), len(others), size)
         signs = distance_signs(near, np.vstack([real, held_out]), metric, rng)
-        measures += _memory((synthetic, members, others), pooled, signs, level, rng)
-    return Findings(tuple(measures), (_histogram(near),), found_near.parts)
+        results.measures += _memory((synthetic, members, others), pooled, signs, level, rng)
+    results.frame("distances", _histogram(near), confidential=True)
+    return results
 
 
 def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
@@ -237,14 +237,15 @@ def _memory(
         yield Measure(GROUP, f"memory_p[{name}]", p, True, "p-value of this sign, valid for all together")
 
 
-def _histogram(near: Closest) -> Detail:
+def _histogram(near: Closest) -> Iterator[Row]:
+    """Shares of the synthetic and of the held-out records over the distance to a training record."""
     to_train, baseline = near.synthetic_train, near.test_train
     both = to_train if baseline is None else np.concatenate([to_train, baseline])
     edges = np.linspace(0.0, float(both.max()) or 1.0, _BINS + 1)
 
-    def shares(values: Floats) -> list[float]:
-        return [float(x) for x in np.histogram(values, edges)[0] / len(values)]
-
-    held_out = None if baseline is None else shares(baseline)
-    data = Distances("euclidean", [float(edge) for edge in edges], shares(to_train), held_out)
-    return Detail("distances", "distances", True, data)
+    for table, values in (("synthetic", to_train), ("test", baseline)):
+        if values is not None:
+            shares = np.histogram(values, edges)[0] / len(values)
+            ends = zip(edges.tolist(), edges[1:].tolist(), shares.tolist(), strict=False)
+            for low, high, share in ends:
+                yield {"table": table, "space": "euclidean", "lower": low, "upper": high, "share": share}

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.models import CLASSIFIERS, Estimator
-from dpsynth.evaluation.results import SingleColumnRow
+from dpsynth.evaluation.results import Row
 from dpsynth.evaluation.tables import distance_features, unit_values
 from dpsynth.table.column import Column
 from dpsynth.table.kinds.category import category_codes
@@ -195,8 +195,11 @@ def separate_single_columns(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-) -> tuple[SingleColumnRow, ...]:
-    """Separate synthetic from real records by the present values of each numeric column alone.
+) -> list[Row]:
+    """Separate synthetic from real records by the present values of each numeric column alone, a row each.
+
+    ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
+    the column, and None if the column has too few values. ``size`` is the number of records of each table.
 
     A random part of each table is used, as many values as the table with fewer has, at most ``limit``.
     Columns with fewer present values than folds are left out.
@@ -209,10 +212,10 @@ def separate_single_columns(
         if size >= FOLDS:
             a, b = (values[rng.permutation(len(values))[:size]] for values in parts)
             found.append(_tell(a, b, column, level))
-    return tuple(found)
+    return found
 
 
-def _tell(real: Floats, synthetic: Floats, column: Column, level: float) -> SingleColumnRow:
+def _tell(real: Floats, synthetic: Floats, column: Column, level: float) -> Row:
     size = len(real)
     values, place = np.unique(np.concatenate([real, synthetic]), return_inverse=True)
     # Rows are in random order: every fifth row of a table is a random fold.
@@ -231,7 +234,9 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float) -> Sing
 
     enough = column.rhythm is None and (column.n_values is None or column.n_values >= 2 * _MODULUS)
     last_digits = told(by_digits).value if enough else None
-    return SingleColumnRow(column.name, told(scores), last_digits, size)
+    auc = told(scores)
+    ends = {"auc": auc.value, "lower": auc.lower, "upper": auc.upper}
+    return {"column": column.name, **ends, "last_digits": last_digits, "size": size}
 
 
 def _shifted(parent: Floats, counts: Floats, group: NDArray[np.int64]) -> Floats:

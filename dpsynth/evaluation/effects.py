@@ -32,16 +32,7 @@ from dpsynth.evaluation.regression import (
     fit_regression,
     slope_priors,
 )
-from dpsynth.evaluation.results import (
-    Comparison,
-    DeclaredEffect,
-    Detail,
-    Effect,
-    EffectRow,
-    Effects,
-    Findings,
-    Measure,
-)
+from dpsynth.evaluation.results import Evaluation, Findings, Measure, Row, frame_rows
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Progress, Tables, random_rows, silent
 from dpsynth.studies.model import EffectsModel, model_terms
@@ -187,14 +178,40 @@ def enough_complete(
     return replace(model, predictors=predictors, units=units, logs=logs), sentence
 
 
+#: of an estimate beside the real one, None where one of both is not known
+COMPARISONS = ("same_sign", "same_decision", "covered", "holds_real", "overlap", "standardised_difference")
+
+
+def effect_row(
+    term: str, side: str, found: Coefficient | None, compared: Row | None = None, *, ratio: bool = False
+) -> Row:
+    """A row of the frame ``"effects"``: the estimate of a term on one side, None if there is none.
+
+    ``side`` is ``real``, ``synthetic``, or ``declared`` for private estimates of a pre-specified regression.
+    ``compared`` has its :data:`COMPARISONS` with the real one. ``ratio``: the coefficient is a logarithm.
+    """
+    ends: dict[str, float | None] = dict.fromkeys(("estimate", "lower", "upper", "p_value"))
+    if found is not None:
+        ends = {"estimate": found.value, "lower": found.lower, "upper": found.upper}
+        if ratio:
+            # beyond exp(700) there is no float
+            ends = {
+                name: math.exp(min(max(value, -700.0), 700.0))
+                for name, value in ends.items()
+                if value is not None
+            }
+        ends["p_value"] = found.p_value
+    return {"term": term, "side": side, **ends, **dict.fromkeys(COMPARISONS), **(compared or {})}
+
+
 @dataclass(frozen=True)
 class Replication:
-    """One regression on two tables: one row for each term, also for terms that cannot be estimated.
+    """One regression on two tables: a row for each term and table, also for terms that cannot be estimated.
 
     ``separated`` holds the tables whose outcomes separate. If there are any, both fits are ridge regressions.
     """
 
-    rows: tuple[EffectRow, ...]
+    rows: tuple[Row, ...]  # see effect_row
     real: Fit
     synthetic: Fit
     real_design: DesignMatrix
@@ -213,7 +230,12 @@ class Replication:
     @property
     def compared(self) -> int:
         """Number of terms that both tables estimate."""
-        return sum(row.same_sign is not None for row in self.rows)
+        return sum(row["same_sign"] is not None for row in self.rows)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the terms."""
+        return tuple(dict.fromkeys(row["term"] for row in self.rows))
 
     def notes(self) -> tuple[str, ...]:
         """Return everything unusual about the two fits, a sentence each, the gravest first."""
@@ -279,11 +301,8 @@ def replicate(
         # the same regression for both, or a difference between estimators would pass for one between tables
         priors = slope_priors(designs[0]) if designs[0].names else {}
         fits = [fit_regression(data, model.kind, level=level, rng=rng, priors=priors) for data in designs]
-    rows = []
-    for term in model_terms(schema, model):
-        first, second = (fitted.coefficients.get(term.name) for fitted in fits)
-        effects = [_side(side, model.kind != "linear") for side in (first, second)]
-        rows.append(EffectRow(term.name, effects[0], effects[1], **compare_effects(first, second, level)))
+    names = [term.name for term in model_terms(schema, model)]
+    rows = effect_rows(names, fits[0], fits[1], level, ratio=model.kind != "linear")
     return Replication(
         rows=tuple(rows),
         real=fits[0],
@@ -296,6 +315,19 @@ def replicate(
         remark=remark,
         separated=separated,
     )
+
+
+def effect_rows(
+    terms: Iterable[str], real: Fit, synthetic: Fit, level: float, *, ratio: bool = False
+) -> list[Row]:
+    """The real and the synthetic row of each term."""
+    rows = []
+    for term in terms:
+        first, second = (fitted.coefficients.get(term) for fitted in (real, synthetic))
+        compared = compare_effects(first, second, level)
+        rows.append(effect_row(term, "real", first, ratio=ratio))
+        rows.append(effect_row(term, "synthetic", second, compared, ratio=ratio))
+    return rows
 
 
 def _listed(dropped: tuple[tuple[str, str], ...]) -> str:
@@ -312,9 +344,9 @@ def replication(
     """Fit each regression to the synthetic and to the real records, and report the agreement.
 
     Measures ``effects_...`` are over the terms that both tables can estimate. In ``effects_overlap_mean``
-    disjoint intervals count as 0. The rows of the detail keep the negative number. Names of the second study
-    end in ``[2]``, and so on. If ``tables.declared`` holds estimates of the same formula, their measures
-    begin with ``declared_``.
+    disjoint intervals count as 0. The frame ``"effects"`` keeps the negative number. Names of the second
+    study end in ``[2]``, and so on. If ``tables.declared`` holds estimates of the same formula, their
+    measures begin with ``declared_``.
     """
     studies = settings.studies(tables.schema)
     findings = Findings()
@@ -332,23 +364,21 @@ def replication(
         formula = study.formula(tables.schema)
         declared = [estimates for estimates in tables.declared if estimates.formula == formula]
         # the first study keeps its plain names
-        told = _told(result, declared, tables.schema, "" if number == 0 else f"[{number + 1}]")
-        findings = Findings(findings.measures + told.measures, findings.details + told.details)
+        findings.join(_told(result, declared, tables.schema, "" if number == 0 else f"[{number + 1}]"))
     return findings
 
 
 def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, suffix: str) -> Findings:
-    model = result.model
-    rows = list(result.rows)
+    model, terms = result.model, result.terms
+    rows = [*result.rows]
     notes = result.notes()
-    over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
+    over = f"over {result.compared} of {len(terms)} terms of the {model.kind} model of {model.outcome}"
     if not result.compared:
         told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
         over += f". {'. '.join(told) or 'No term can be estimated from both tables'}"
-    measures = _measures(rows, "effects", _EFFECTS, over)
+    measures = _measures([row for row in rows if row["side"] == "synthetic"], "effects", _EFFECTS, over)
     study = None
     if declared:
-        terms = [row.term for row in rows]
         # of several studies of one formula the one that shares most terms with the regression
         estimates = max(declared, key=lambda told: len(set(told.terms) & set(terms)))
         study = estimates.study
@@ -358,52 +388,93 @@ def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, su
                 f"(pre-specified in {study}, perhaps for other increments).",
             )
         private = as_fit(estimates, result.level)
-        rows = [replace(row, declared=_declared(row.term, result, private)) for row in rows]
-        beside = [row.declared for row in rows if row.declared is not None]
-        alike = sum(effect.same_sign is not None for effect in beside)
-        over = f"over {alike} of {len(rows)} terms of the pre-specified regression {study}"
+        beside = [_declared(term, result, private) for term in terms]
+        rows += beside
+        alike = sum(row["same_sign"] is not None for row in beside)
+        over = f"over {alike} of {len(terms)} terms of the pre-specified regression {study}"
         measures += _measures(beside, "declared", _DECLARED, over)
-    data = Effects(
+    found = Findings([replace(measure, name=measure.name + suffix) for measure in measures])
+    event = None if model.kind == "linear" else str(schema.column(model.outcome).categories[-1])
+    add_regression(
+        found,
+        f"effects{suffix}",
+        rows,
+        result.sides,
+        study=study,
         model=model.kind,
         formula=model.formula(schema),
         outcome=model.outcome,
-        event=None if model.kind == "linear" else str(schema.column(model.outcome).categories[-1]),
+        event=event,
         measure=MEASURES[model.kind],
         level=result.level,
-        rows=rows,
-        n_real=result.real.n,
-        n_synthetic=result.synthetic.n,
-        problems={name: side.problem for name, side in result.sides.items() if side.problem},
-        separated=list(result.separated),
+        separated=result.separated,
         note=" ".join((*notes, CAUTION)),
-        study=study,
     )
-    measures = tuple(replace(measure, name=measure.name + suffix) for measure in measures)
-    return Findings(measures, (Detail("effects", f"effects{suffix}", True, data),))
+    return found
 
 
-def _measures(
-    sides: Sequence[Comparison], prefix: str, words: Mapping[str, str], over: str
-) -> tuple[Measure, ...]:
+def add_regression(
+    found: Findings,
+    name: str,
+    rows: Sequence[Row],
+    fits: Mapping[str, Fit],
+    *,
+    separated: Sequence[str] = (),
+    **facts: object,
+) -> None:
+    """Append a regression to the frames ``"regressions"``, one row, and ``"effects"``, its ``rows``.
+
+    ``fits`` are those of the ``real`` and of the ``synthetic`` records. ``problem_real`` says why one failed,
+    and ``separated_real`` whether its outcomes are separated. ``facts`` are the columns of its row:
+    ``study``, the name of a pre-specified one or None, ``model``, ``formula``, ``outcome``, ``event``,
+    ``measure``, ``level`` of the intervals, and a ``note``.
+    """
+    row: dict[str, object] = {"regression": name, **facts}
+    for side, fitted in fits.items():
+        row[f"n_{side}"] = fitted.n
+        row[f"problem_{side}"] = fitted.problem or ""
+        row[f"separated_{side}"] = side in separated
+    found.frame("regressions", [row], confidential=True)
+    found.frame("effects", [{"regression": name, **effect} for effect in rows], confidential=True)
+
+
+def regressions_of(evaluation: Evaluation) -> list[Any]:
+    """The rows of the frame ``"regressions"``, each with its ``terms``.
+
+    These are rows of ``"effects"`` by term and side. A side without an estimate is None.
+    """
+    effects = {
+        part["regression"].iloc[0]: frame_rows(part) for part in evaluation.groups("effects", "regression")
+    }
+    found = []
+    for each in (row for frame in evaluation.groups("regressions") for row in frame_rows(frame)):
+        each.terms = {}
+        for row in effects.get(each.regression, ()):
+            sides = each.terms.setdefault(row.term, dict.fromkeys(("real", "synthetic", "declared")))
+            sides[row.side] = None if row.estimate is None else row
+        found.append(each)
+    return found
+
+
+def _measures(sides: Sequence[Row], prefix: str, words: Mapping[str, str], over: str) -> tuple[Measure, ...]:
     """Shares and means over the terms that are compared."""
     shares = ("same_sign", "same_decision", "covered", "holds_real")
-    values = {name: mean(getattr(side, name) for side in sides) for name in shares if name in words}
-    values["overlap_mean"] = mean(None if s.overlap is None else max(s.overlap, 0.0) for s in sides)
-    values["standardised_difference_median"] = median(side.standardised_difference for side in sides)
+    values = {name: mean(side[name] for side in sides) for name in shares if name in words}
+    values["overlap_mean"] = mean(None if s["overlap"] is None else max(s["overlap"], 0.0) for s in sides)
+    values["standardised_difference_median"] = median(side["standardised_difference"] for side in sides)
     return tuple(
         Measure(GROUP, f"{prefix}_{name}", values[name], True, f"{what}, {over}")
         for name, what in words.items()
     )
 
 
-def _declared(term: str, result: Replication, private: Fit) -> DeclaredEffect | None:
+def _declared(term: str, result: Replication, private: Fit) -> Row:
     """The private estimate of a term beside the real one."""
     real, own = result.real.coefficients.get(term), private.coefficients.get(term)
-    effect = _side(own, result.model.kind != "linear")
-    if own is None or effect is None:
-        return None
-    holds = None if real is None else own.lower <= real.value <= own.upper
-    return DeclaredEffect(**vars(effect), **compare_effects(real, own, result.level), holds_real=holds)
+    compared = compare_effects(real, own, result.level)
+    if real is not None and own is not None:
+        compared["holds_real"] = own.lower <= real.value <= own.upper
+    return effect_row(term, "declared", own, compared, ratio=result.model.kind != "linear")
 
 
 def as_fit(estimates: Estimates, level: float) -> Fit:
@@ -424,13 +495,3 @@ def as_fit(estimates: Estimates, level: float) -> Fit:
         )
     }
     return Fit(coefficients)
-
-
-def _side(coefficient: Coefficient | None, ratio: bool) -> Effect | None:
-    if coefficient is None:
-        return None
-    ends = {"estimate": coefficient.value, "lower": coefficient.lower, "upper": coefficient.upper}
-    if ratio:
-        # beyond exp(700) there is no float
-        ends = {name: math.exp(min(max(value, -700.0), 700.0)) for name, value in ends.items()}
-    return Effect(**ends, p_value=coefficient.p_value)

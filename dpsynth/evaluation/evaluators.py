@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from dpsynth.errors import CONFIDENTIAL
 from dpsynth.evaluation.development import trajectories
 from dpsynth.evaluation.disclosure_risk import disclosure
 from dpsynth.evaluation.effects import replication
 from dpsynth.evaluation.neighbour_inference import neighbours
 from dpsynth.evaluation.prediction import compare_subgroups, utility
 from dpsynth.evaluation.resemblance import outside_bounds, rare_categories, similarity, undeclared_digits
-from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure, tidy
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.table_one import summarise_tables
 from dpsynth.evaluation.tables import Progress, Tables
@@ -139,13 +140,12 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     settings.check(schema)
     entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
-    findings = [Findings(tuple(_sizes(tables)))]
-    given, described = tables.described.table, tables.described
-    findings += [undeclared_digits(frame, given, name) for name, frame in tables.raw.items()]
-    findings += [
-        outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"
-    ]
-    findings.append(Findings(tuple(rare_categories(tables))))
+    described = tables.described
+    findings = Findings([*_sizes(tables), *rare_categories(tables)])
+    for name, frame in tables.raw.items():
+        findings.join(undeclared_digits(frame, described.table, name))
+        if name != "synthetic":
+            findings.join(outside_bounds(frame, described.table, name))
     for question, evaluator, stream in EVALUATORS:
         if evaluator is trajectories and tables.patients is None:
             continue
@@ -154,7 +154,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
             tell(question, done)
 
         told(0.0)
-        findings.append(evaluator(tables, settings, np.random.default_rng(children[stream]), told))
+        findings.join(evaluator(tables, settings, np.random.default_rng(children[stream]), told))
         told(1.0)
     public: dict[str, object] = {
         "outcome": settings.predicted(schema),
@@ -166,20 +166,17 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
         "level": settings.level,
         "records": settings.records,
     }
-    measures = tuple(measure for part in findings for measure in part.measures)
+    measures, details = findings.measures, findings.details
     if tables.patients is not None:  # a record is then a patient's levels
         public["counted"] = tables.patients.counted
-        measures = tuple(replace(m, detail=tables.patients.in_words(m.detail)) for m in measures)
-    details = tuple(detail for part in findings for detail in part.details)
-    if parts := [asdict(read) for part in findings for read in part.parts]:
-        details += (Detail("parts", "parts", True, {"rows": parts}),)
+        measures = [replace(m, detail=tables.patients.in_words(m.detail)) for m in measures]
     public["unconfirmed"] = ", ".join(described.unconfirmed)
     if described.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records
         public["unreviewed"] = sorted(described.unreviewed)
-        measures = tuple(replace(measure, internal=True) for measure in measures)
-        details = tuple(replace(detail, internal=True) for detail in details)
-    return Evaluation(measures, public, details)
+        measures = [replace(measure, internal=True) for measure in measures]
+        details = {name: [row | {CONFIDENTIAL: True} for row in rows] for name, rows in details.items()}
+    return Evaluation(measures, public, {name: tidy(name, rows) for name, rows in details.items()})
 
 
 def _sizes(tables: Tables) -> Iterator[Measure]:

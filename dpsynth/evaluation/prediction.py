@@ -21,18 +21,7 @@ from dpsynth.evaluation.models import (
     mode_collapse,
     outcome_kind,
 )
-from dpsynth.evaluation.results import (
-    Calibration,
-    Detail,
-    Findings,
-    Measure,
-    Roc,
-    SubgroupRow,
-    Subgroups,
-    SubgroupScores,
-    Subsample,
-    TrainedOn,
-)
+from dpsynth.evaluation.results import Findings, Measure, Row, TrainedOn
 from dpsynth.evaluation.scores import (
     SCORES,
     bootstrap,
@@ -173,8 +162,8 @@ class Scoreboard:
             return "the predictions are all equal: not defined"
         return "the predictions are all equal, or part the outcomes completely: no finite slope"
 
-    def details(self) -> Iterator[Detail]:
-        """Yield the ROC and calibration curves of a binary outcome with both classes."""
+    def curves(self) -> Iterator[tuple[str, list[Row]]]:
+        """Yield rows of the ROC and calibration curves of a binary outcome with both classes, by frame."""
         if self.kind != "binary" or len(np.unique(self.y)) < 2:
             return
         positive = self.y == 1
@@ -183,11 +172,13 @@ class Scoreboard:
                 if prediction.predicted is None:
                     continue
                 score = prediction.predicted[:, 1]
-                fpr, tpr = roc_points(positive, score)
+                of = {"trained_on": table, "model": model}
+                roc = zip(*roc_points(positive, score), strict=True)
                 auc = float(self.point[table, model, "auc"][0])
-                yield Detail("roc", f"roc.{table}.{model}", True, Roc(table, model, fpr, tpr, auc))
-                groups = Calibration(table, model, **calibration_curve(positive, score))
-                yield Detail("calibration", f"calibration.{table}.{model}", True, groups)
+                yield "roc", [{**of, "fpr": fpr, "tpr": tpr, "auc": auc} for fpr, tpr in roc]
+                groups = calibration_curve(positive, score)
+                cells = zip(*groups.values(), strict=True)
+                yield "calibration", [{**of, **dict(zip(groups, cell, strict=True))} for cell in cells]
 
 
 def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.95) -> Iterator[Measure]:
@@ -325,24 +316,28 @@ def utility(
     if outcome is None:
         return Findings()
     group = f"Utility: predicting {outcome}"
-    rates = tuple(outcome_rates(tables, outcome, group=group, level=settings.level))
-    rates += tuple(
+    results = Findings([*outcome_rates(tables, outcome, group=group, level=settings.level)])
+    results.measures += [
         Measure(group, f"outcome_auc[{leak.column}]", leak.auc, True, f"real records, one column: {leak}")
         for leak in find_leaks(tables.train, outcome)
-    )
+    ]
     if test is None:
-        return Findings(rates)
+        return results
 
     chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
     found = learned_arms(tables, test, settings, outcome, chosen, rng, within(progress, 0.0, _TRAINING))
     board = Scoreboard(group, schema.column(outcome), found.y, found.learned)
     board.resample(RESAMPLES, rng)
     progress(1.0)
-    told = on_part(board.measures(settings.level), "testing models", found.tested, len(test), settings.level)
     longest = max(len(tables.synthetic), len(tables.train) if settings.reference else 0)
     limit = settings.most(schema, LEARNED)
-    learning = on_part((), "training models", min(limit, longest), longest, settings.level)
-    return Findings(rates + told.measures, tuple(board.details()), learning.parts + told.parts)
+    results.join(
+        on_part((), "training models", min(limit, longest), longest, settings.level),
+        on_part(board.measures(settings.level), "testing models", found.tested, len(test), settings.level),
+    )
+    for name, rows in board.curves():
+        results.frame(name, rows, confidential=True)
+    return results
 
 
 # ------------------------------------------------------------------------------------------------
@@ -377,9 +372,9 @@ def compare_subgroups(
     chosen = settings.grouped(schema)
     if not chosen:
         return Findings()
+    found = Findings()
     event = model = tested = None
     note = ""
-    parts: tuple[Subsample, ...] = ()
     if outcome is None:
         note = "The schema names no outcome, and so nothing is predicted."
     elif outcome_kind(schema.column(outcome)) != "binary":
@@ -391,47 +386,70 @@ def compare_subgroups(
         model, first = next(iter(chosen_models("binary", settings.models).items()))
         tested = learned_arms(tables, tables.test, settings, outcome, {model: first}, rng, progress)
         total = len(tables.test)
-        parts = on_part((), "errors by subgroup", tested.tested, total, settings.level).parts
-    rows = [row for grouping in chosen for row in _rows(grouping, tables, settings.level, tested)]
-    data = Subgroups(event, model, settings.level, FEWEST, note, tuple(rows))
-    return Findings(details=(Detail("subgroups", "subgroups", True, data),), parts=parts)
+        found.join(on_part((), "errors by subgroup", tested.tested, total, settings.level))
+    of = {"event": event, "model": model, "level": settings.level, "fewest": FEWEST, "note": note}
+    rows = [{**row, **of} for grouping in chosen for row in _rows(grouping, tables, settings.level, tested)]
+    found.frame("subgroups", rows, confidential=True)
+    if tested is not None:
+        scores = [row for grouping in chosen for row in _all_scores(grouping, settings.level, tested)]
+        found.frame("subgroup_scores", scores, confidential=True)
+    return found
 
 
-def _rows(grouping: Grouping, tables: Tables, level: float, tested: Arms | None) -> Iterator[SubgroupRow]:
+def _rows(grouping: Grouping, tables: Tables, level: float, tested: Arms | None) -> Iterator[Row]:
+    """The shares of each subgroup, and how many held-out records of it have a known outcome."""
     made, real = (grouping.codes(frame) for frame in (tables.synthetic, tables.train))
     for code, name in enumerate(grouping.names):
         synthetic, train = (
             share(int((codes == code).sum()), len(codes), level, method="wilson") for codes in (made, real)
         )
-        records = events = None
-        scores: tuple[SubgroupScores, ...] = ()
+        row: dict[str, object] = {"column": grouping.column.name, "subgroup": name}
+        for part, found in (
+            ("real", train),
+            ("synthetic", synthetic),
+            ("difference", share_difference(synthetic, train)),
+        ):
+            row |= {part: found.value, f"{part}_lower": found.lower, f"{part}_upper": found.upper}
+        row |= {"records": None, "events": None}
         if tested is not None:
-            among, positive = grouping.codes(tested.records) == code, tested.y == 1
-            records, events = int(among.sum()), int(positive[among].sum())
-            scores = tuple(
-                _scores(arm, next(iter(learned.predictions.values())), positive, among, level)
-                for arm, learned in tested.learned.items()
-            )
-        difference = share_difference(synthetic, train)
-        yield SubgroupRow(grouping.column.name, name, train, synthetic, difference, records, events, scores)
+            among = grouping.codes(tested.records) == code
+            row |= {"records": int(among.sum()), "events": int((tested.y == 1)[among].sum())}
+        yield row
+
+
+def _all_scores(grouping: Grouping, level: float, tested: Arms) -> Iterator[Row]:
+    """Errors in each subgroup's held-out records, by a model of each table."""
+    for code, name in enumerate(grouping.names):
+        among, positive = grouping.codes(tested.records) == code, tested.y == 1
+        for arm, learned in tested.learned.items():
+            prediction = next(iter(learned.predictions.values()))
+            scores, why = _scores(prediction, positive, among, level)
+            for score, found in scores.items():
+                ends = (None,) * 3 if found is None else (found.value, found.lower, found.upper)
+                yield {
+                    "column": grouping.column.name,
+                    "subgroup": name,
+                    "trained_on": arm,
+                    "score": score,
+                    **dict(zip(("value", "lower", "upper"), ends, strict=True)),
+                    "why": why,
+                }
 
 
 def _scores(
-    arm: TrainedOn,
-    prediction: Prediction,
-    positive: NDArray[np.bool_],
-    among: NDArray[np.bool_],
-    level: float,
-) -> SubgroupScores:
+    prediction: Prediction, positive: NDArray[np.bool_], among: NDArray[np.bool_], level: float
+) -> tuple[dict[str, Estimate | None], str]:
+    """AUC and calibration in the large, or why there are none."""
     y = positive[among]
     events = int(y.sum())
+    none: dict[str, Estimate | None] = {"auc": None, "calibration": None}
     if min(events, len(y) - events) < FEWEST:
-        return SubgroupScores(arm, None, None, "too few")
+        return none, "too few"
     if prediction.predicted is None:
-        return SubgroupScores(arm, None, None, prediction.failure)
+        return none, prediction.failure
     risk = prediction.predicted[among, 1]
     calibration = calibration_in_the_large(y, risk, level)
-    return SubgroupScores(arm, auc(risk[y], risk[~y], level), calibration, "")
+    return {"auc": auc(risk[y], risk[~y], level), "calibration": calibration}, ""
 
 
 def calibration_in_the_large(y: NDArray[np.bool_], risk: NDArray[np.float64], level: float) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -15,17 +16,7 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.associations import association_blocks, association_findings
 from dpsynth.evaluation.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
-from dpsynth.evaluation.results import (
-    Detail,
-    Findings,
-    FinerRow,
-    FinerThanDeclared,
-    Marginal,
-    Measure,
-    OutsideBounds,
-    OutsideRow,
-    Table,
-)
+from dpsynth.evaluation.results import Findings, Measure, Row, Table
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.table.conform import only_values
@@ -149,31 +140,40 @@ _MAX_VALUES = 40
 _BINS = 30
 
 
-def marginal(frame: pd.DataFrame, column: Column, table: Table) -> Detail:
-    """Count a column of a conformed table over its public bins.
+def marginal(frame: pd.DataFrame, column: Column, table: Table) -> list[Row]:
+    """Count a column of a conformed table over its public bins, a row each.
 
-    Shares are of *all* records: they, ``missing`` and ``special`` (of all special codes together) sum to 1.
-    Bins of a column recorded in steps hold whole steps. Edges lie half a step outside the recorded values.
+    ``cell`` is ``bin`` with its ends, or ``category`` with its label. On a logarithmic scale the first bin
+    may be a cell for 0 (``zero``). ``missing`` is the cell of missing values, and ``special`` that of all
+    special codes together, where the column has them. Shares are of *all* records, and sum to 1. Bins of a
+    column recorded in steps hold whole steps. Edges lie half a step outside the recorded values.
     """
     # A number of cells that the schema gives is meant for the base model and may be too many to draw.
     plain = column.model_copy(update={"cells": None})
     grid = Grid.from_column(plain, max_values=_MAX_VALUES, default_cells=_BINS)
     counts = np.bincount(grid.encode(frame[column.name]), minlength=grid.size)
     shares = [float(count) / len(frame) for count in counts]
-    data = Marginal(
-        column.name,
-        table,
-        "numeric" if column.is_numeric else "categories",
-        shares[: grid.present],
-        missing=shares[-1] if column.missing else None,
-        special=sum(shares[grid.present :][: len(column.special)]) if column.special else None,
-        unit=column.shown_unit,
-        log=column.scale == "log",
-        zero=column.has_zero_cell,
-        edges=[float(edge) for edge in _edges(grid)] if column.is_numeric else (),
-        labels=() if column.is_numeric else [str(category) for category in column.categories],
-    )
-    return Detail("marginal", f"marginal[{column.name}].{table}", table != "synthetic", data)
+    cells: list[tuple[str, float | None, float | None, str | None, float]]
+    if column.is_numeric:
+        edges = [float(edge) for edge in _edges(grid)]
+        cells = [
+            ("bin", low, high, None, share)
+            for (low, high), share in zip(pairwise(edges), shares, strict=False)
+        ]
+        cells[:1] = [("zero", *cells[0][1:])] if column.has_zero_cell else cells[:1]
+    else:
+        cells = [
+            ("category", None, None, str(category), share)
+            for category, share in zip(column.categories, shares, strict=False)
+        ]
+    if column.missing:
+        cells.append(("missing", None, None, None, shares[-1]))
+    if column.special:
+        coded = sum(shares[grid.present :][: len(column.special)])
+        cells.append(("special", None, None, None, coded))
+    of = {"column": column.name, "table": table, "unit": column.shown_unit, "scale": column.scale}
+    names = ("cell", "lower", "upper", "label", "share")
+    return [{**of, **dict(zip(names, cell, strict=True))} for cell in cells]
 
 
 def _edges(grid: Grid) -> NDArray[np.float64]:
@@ -372,14 +372,14 @@ def undeclared_digits(raw: pd.DataFrame, schema: Schema, table: str) -> Findings
     A file may hold 1.199951 for 1.2. Such digits separate tables without information about patients. They are
     rounded before comparison.
     """
-    rows = []
+    rows: list[Row] = []
     for column, numbers in _numeric(raw, schema):
         if column.resolution is not None and (off := _off_step(numbers, column)):
-            rows.append(FinerRow(column.name, off, column.resolution, column.shown_unit))
-    if not rows:
-        return Findings()
-    kind = "finer_than_declared"
-    return Findings((), (Detail(kind, f"{kind}.{table}", table != "synthetic", FinerThanDeclared(rows)),))
+            step = {"step": column.resolution, "unit": column.shown_unit}
+            rows.append({"table": table, "column": column.name, "count": off, **step})
+    found = Findings()
+    found.frame("finer_than_declared", rows, confidential=table != "synthetic")
+    return found
 
 
 def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
@@ -388,18 +388,19 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
     They are clipped before fitting and before any comparison, so no other measure shows the loss. Half a step
     outside is rounding.
     """
-    rows = []
+    rows: list[Row] = []
     for column, numbers in _numeric(raw, schema):
         assert column.lower is not None and column.upper is not None
         slack = (column.resolution or 0.0) / 2 + 1e-9 * max(abs(column.lower), abs(column.upper))
         outside = int(((numbers < column.lower - slack) | (numbers > column.upper + slack)).sum())
         if outside:
-            present = int(np.isfinite(numbers).sum())
-            ends = (column.lower, column.upper, column.shown_unit)
-            rows.append(OutsideRow(column.name, outside, present, *ends))
-    if not rows:
-        return Findings()
-    return Findings((), (Detail("outside_bounds", f"outside_bounds.{table}", True, OutsideBounds(rows)),))
+            of = {"table": table, "column": column.name, "count": outside}
+            of["of"] = int(np.isfinite(numbers).sum())
+            bounds = {"lower": column.lower, "upper": column.upper, "unit": column.shown_unit}
+            rows.append({**of, **bounds})
+    found = Findings()
+    found.frame("outside_bounds", rows, confidential=True)
+    return found
 
 
 def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArray[np.float64]]]:
@@ -480,32 +481,31 @@ def similarity(
     columns = against(synthetic)
     baseline = None if test is None else against(test)
     progress(0.15)
-    measures = [*_means(columns, baseline)]
-    pairs = association_findings(synthetic, train, test, schema, scored, group=GROUP)
-    measures += pairs.measures
+    found = Findings([*_means(columns, baseline)])
+    found.join(association_findings(synthetic, train, test, schema, scored, group=GROUP))
     progress(0.3)
     apart = None
     if min(len(train), len(synthetic), limit) >= FOLDS:
         apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level)
     progress(0.95)
     total = min(len(train), len(synthetic))
-    told = on_part(
-        _discrimination(apart), "separating synthetic from real records", min(limit, total), total, level
-    )
-    measures += told.measures
-    measures += _coverage(synthetic, train, test, schema)
-    measures += _per_column(columns)
-    measures += conformity_measures(tables.raw["synthetic"], tables.described.table, tables.left_out)
+    used, step = min(limit, total), "separating synthetic from real records"
+    found.join(on_part(_discrimination(apart), step, used, total, level))
+    found.measures += _coverage(synthetic, train, test, schema)
+    found.measures += _per_column(columns)
+    found.measures += conformity_measures(tables.raw["synthetic"], tables.described.table, tables.left_out)
     # suggestions are about rows: if patients have several, about these (see trajectories)
     asked = suggested(schema) if tables.patients is None else ()
     count = partial(count_rules, schema, rules=settings.rules(schema), suggestions=asked)
-    measures += violations(count, synthetic, train, units=len(train), level=level)
+    found.measures += violations(count, synthetic, train, units=len(train), level=level)
 
     frames: dict[Table, pd.DataFrame] = {"synthetic": synthetic, "train": train}
     frames |= {} if test is None else {"test": test}
-    details = [*pairs.details]
-    details += [marginal(frame, column, name) for column in schema.columns for name, frame in frames.items()]
-    return Findings(tuple(measures), tuple(details), (*pairs.parts, *told.parts))
+    for column in schema.columns:
+        for name, frame in frames.items():
+            rows = marginal(frame, column, name)
+            found.frame("marginal", rows, confidential=name != "synthetic")
+    return found
 
 
 def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Iterator[Measure]:

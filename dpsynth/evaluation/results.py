@@ -1,4 +1,12 @@
-"""Results of an evaluation as plain frozen records, to JSON and Markdown."""
+"""Results of an evaluation: measures, and tidy frames behind them, to JSON and Markdown.
+
+Every number says whether it is confidential (``internal``): computed from real records without noise, and
+so outside the privacy guarantee of the synthetic table. Confidential numbers are for the owner of the real
+records. Sharing one needs a decision of its own.
+
+An evaluator appends rows to :class:`Findings`: measures, and rows of named frames, one frame a question, such
+as ``"marginal"`` with one row a bin of a column of a table. A report reads them by ``groupby``.
+"""
 
 from __future__ import annotations
 
@@ -7,501 +15,23 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, Literal, Self, TypeVar
+from types import SimpleNamespace
+from typing import Any, Literal
 
-from pydantic import ValidationError
+import pandas as pd
 
-from dpsynth.errors import InputError
+from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.files.text import html_folded, html_lines, html_table, inert, one_sentence, text_table
-
-# ------------------------------------------------------------------------------------------------
-# Records behind the numbers of an evaluation: tables and curves that a report shows.
-#
-# Each record is the ``data`` of one kind of :class:`~dpsynth.evaluation.results.Detail`. ``to_dict`` gives
-# the content of a JSON file, and :func:`read_detail` the same record again.
+from dpsynth.files.text import html_folded, html_lines, html_table, inert, text_table
 
 Table = Literal["synthetic", "train", "test"]
-#: what is compared: records, or levels of patients with several rows, or these rows
-Tabled = Literal["records", "levels", "rows"]
 #: what a model learned from
 TrainedOn = Literal["synthetic", "train"]
-
-
-@dataclass(frozen=True)
-class Data:
-    """Data of a detail."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return lists, mappings, text and numbers, ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Build the record from :meth:`to_dict`. Raise pydantic.ValidationError otherwise."""
-        from pydantic import TypeAdapter
-
-        found: Self = TypeAdapter(cls).validate_python(record)
-        return found
-
-
-@dataclass(frozen=True)
-class Marginal(Data):
-    """Shares of one column of one table, over bins between ``edges`` or over categories (``labels``).
-
-    ``missing`` and ``special`` are the shares of missing values and of special codes, None where the column
-    has neither. On a logarithmic scale (``log``), the first bin may be a cell for 0 (``zero``).
-    """
-
-    column: str
-    table: Table
-    type: Literal["numeric", "categories"]
-    share: Sequence[float]
-    missing: float | None
-    special: float | None
-    unit: str | None
-    log: bool
-    zero: bool
-    edges: Sequence[float] = ()
-    labels: Sequence[str] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the bins or the categories before the shares, without the other of the two."""
-        plain = super().to_dict()
-        edges, labels = plain.pop("edges"), plain.pop("labels")
-        head = {name: plain.pop(name) for name in ("column", "table", "type")}
-        return head | ({"edges": edges} if self.type == "numeric" else {"labels": labels}) | plain
-
-
-@dataclass(frozen=True)
-class Associations(Data):
-    """One number for each pair of columns of one table."""
-
-    table: Table
-    columns: Sequence[str]
-    matrix: Sequence[Sequence[float | None]]
-
-
-@dataclass(frozen=True)
-class Roc(Data):
-    """Receiver operating characteristic of a classifier on held-out records, trained on one table."""
-
-    trained_on: str
-    model: str
-    fpr: Sequence[float]
-    tpr: Sequence[float]
-    auc: float | None
-
-
-@dataclass(frozen=True)
-class Calibration(Data):
-    """Observed shares of the outcome, by groups of predicted risk, with the records of each group."""
-
-    trained_on: str
-    model: str
-    predicted: Sequence[float]
-    observed: Sequence[float]
-    count: Sequence[int]
-
-
-@dataclass(frozen=True)
-class Distances(Data):
-    """Shares of records over the distance to their nearest training record."""
-
-    space: str
-    edges: Sequence[float]
-    synthetic_to_train: Sequence[float]
-    test_to_train: Sequence[float] | None
-
-
-@dataclass(frozen=True)
-class Effect:
-    """One coefficient of a regression, with its interval."""
-
-    estimate: float
-    lower: float
-    upper: float
-    p_value: float | None = None
-
-
-@dataclass(frozen=True)
-class DeclaredEffect(Effect):
-    """A private estimate against the real one. None if the latter is not known."""
-
-    same_sign: bool | None = None
-    same_decision: bool | None = None
-    covered: bool | None = None
-    holds_real: bool | None = None
-    overlap: float | None = None
-    standardised_difference: float | None = None
-
-
-@dataclass(frozen=True)
-class EffectRow:
-    """One term of a regression, fitted to both tables. A pre-specified one has a private estimate as well.
-
-    Comparisons are None if one side is not known.
-    """
-
-    term: str
-    real: Effect | None
-    synthetic: Effect | None
-    same_sign: bool | None = None
-    same_decision: bool | None = None
-    covered: bool | None = None
-    overlap: float | None = None
-    standardised_difference: float | None = None
-    declared: DeclaredEffect | None = None
-
-
-#: what an effect is compared with the real one by
-Comparison = EffectRow | DeclaredEffect
-
-
-@dataclass(frozen=True)
-class Effects(Data):
-    """A regression, fitted to both tables. ``study`` is the name of a pre-specified one.
-
-    ``problems`` says by side why a fit failed. ``separated`` names sides whose outcomes are separated.
-    """
-
-    model: str
-    formula: str
-    outcome: str
-    event: str | None
-    measure: str
-    level: float
-    rows: Sequence[EffectRow]
-    n_real: int
-    n_synthetic: int
-    problems: Mapping[str, str]
-    separated: Sequence[str]
-    note: str
-    study: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name of a pre-specified regression first. Without one, no private estimates."""
-        plain = super().to_dict()
-        study = plain.pop("study")
-        if study is not None:
-            return {"study": study, **plain}
-        for row in plain["rows"]:
-            del row["declared"]
-        return plain
-
-
-@dataclass(frozen=True)
-class Percentile:
-    """One percentile of a column in both tables, with the error in real standard deviations.
-
-    ``few``: a table has too few records for an end of its interval, which then is the public bound.
-    """
-
-    real: float
-    synthetic: float
-    error: Estimate | None
-    few: bool = False
-
-
-@dataclass(frozen=True)
-class Means:
-    """The mean of a column without negative values in both tables, with their ratio."""
-
-    real: float
-    synthetic: float
-    ratio: Estimate  # synthetic over real
-
-
-@dataclass(frozen=True)
-class PointMass:
-    """The share of present values at one value that holds many of them in one table or the other."""
-
-    value: float | int | str | bool  # A number, a category of an ordinal column, or a time of day: "08:30"
-    real: float
-    synthetic: float
-    difference: Estimate  # synthetic minus real
-
-
-@dataclass(frozen=True)
-class TailsRow:
-    """Differences in spread, tails and point masses of a column. An ordinal column has point masses only.
-
-    ``..._baseline`` are those of held-out records.
-    """
-
-    column: str
-    deviation_real: float | None
-    deviation_synthetic: float | None
-    spread: Estimate | None
-    low: Percentile | None
-    high: Percentile | None
-    masses: tuple[PointMass, ...]  # the largest difference first
-    unit: str | None
-    means: Means | None = None
-    spread_baseline: float | None = None
-    low_baseline: float | None = None
-    high_baseline: float | None = None
-
-
-@dataclass(frozen=True)
-class Tails(Data):
-    """One entry a column. There are two such tables if patients have several rows."""
-
-    rows: Sequence[TailsRow]
-    of: Tabled = "records"
-
-
-@dataclass(frozen=True)
-class SingleColumnRow:
-    """How well one column alone separates synthetic from real records. Held-out ones give ``baseline``.
-
-    ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
-    the column, and None if the column has too few values. ``size`` is the number of records of each table.
-    """
-
-    column: str
-    auc: Estimate
-    last_digits: float | None
-    size: int
-    baseline: float | None = None
-
-
-@dataclass(frozen=True)
-class SingleColumns(Data):
-    """One entry a column. The ``reference`` is training or held-out records."""
-
-    reference: str
-    rows: Sequence[SingleColumnRow]
-
-
-@dataclass(frozen=True)
-class MissingCells(Data):
-    """Standard deviations of the number of missing cells a record, and their ratio."""
-
-    train: float
-    synthetic: float
-    ratio: Estimate
-
-
-@dataclass(frozen=True)
-class FinerRow:
-    """How many values of a column lie between its declared steps."""
-
-    column: str
-    values: int
-    step: float
-    unit: str | None
-
-
-@dataclass(frozen=True)
-class FinerThanDeclared(Data):
-    """One entry a column."""
-
-    rows: Sequence[FinerRow]
-
-
-@dataclass(frozen=True)
-class OutsideRow:
-    """How many values of a column, of so many, lie outside its declared bounds."""
-
-    column: str
-    values: int
-    of: int
-    lower: float
-    upper: float
-    unit: str | None
-
-
-@dataclass(frozen=True)
-class OutsideBounds(Data):
-    """One entry a column."""
-
-    rows: Sequence[OutsideRow]
-
-
-@dataclass(frozen=True)
-class TableOneRow:
-    """One column of one table in a Table 1.
-
-    The form ``mean`` has ``center`` and ``spread``, the standard deviation. ``median`` also has the
-    quartiles ``low`` and ``high``. ``counts`` are those of the declared categories (``labels``). Numbers are
-    None where a column has no value. ``missing`` is None where no value may be missing. ``special`` counts
-    codes that are no numbers, and is None where the schema has none.
-    """
-
-    column: str
-    unit: str | None
-    form: Literal["mean", "median", "counts"]
-    missing: int | None
-    special: int | None
-    center: float | None = None
-    spread: float | None = None
-    low: float | None = None
-    high: float | None = None
-    labels: tuple[str, ...] = ()
-    counts: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class TableOne(Data):
-    """Table 1 of one table, or of its records of one outcome (``group``), with one entry a column."""
-
-    table: Table
-    group: str | None
-    records: int
-    rows: tuple[TableOneRow, ...]
-
-
-@dataclass(frozen=True)
-class SmdRow:
-    """Standardised mean difference of a column, synthetic minus real. None where it is not defined.
-
-    More than two categories have a distance, which is not negative.
-    """
-
-    column: str
-    smd: float | None
-
-
-@dataclass(frozen=True)
-class Differences(Data):
-    """Differences of a Table 1, one entry a column. ``group`` is as in :class:`TableOne`.
-
-    ``chance`` is what 95 of 100 differences stay below if both tables have one distribution. It holds for
-    numbers and two categories, without missing values.
-    """
-
-    group: str | None
-    chance: float
-    rows: tuple[SmdRow, ...]
-
-
-@dataclass(frozen=True)
-class SubgroupScores:
-    """Errors in the held-out records of a subgroup, by a model trained on one table.
-
-    ``calibration`` is calibration in the large: the observed minus the predicted share of the event. If a
-    number is None, ``why`` says so.
-    """
-
-    trained_on: TrainedOn
-    auc: Estimate | None
-    calibration: Estimate | None
-    why: str
-
-
-@dataclass(frozen=True)
-class SubgroupRow:
-    """Records of one category or band of ``column``.
-
-    ``real`` and ``synthetic`` are its shares of the training and of the synthetic records. ``records`` are
-    held out and have a known outcome, and ``events`` of them have the event. Both are None where nothing is
-    predicted.
-    """
-
-    column: str
-    name: str
-    real: Estimate
-    synthetic: Estimate
-    difference: Estimate
-    records: int | None
-    events: int | None
-    scores: tuple[SubgroupScores, ...]
-
-
-@dataclass(frozen=True)
-class Subgroups(Data):
-    """One entry a subgroup.
-
-    ``event`` and ``model`` are None where nothing is predicted, and ``note`` says why. With fewer than
-    ``fewest`` records with the event, or without it, a subgroup has no scores.
-    """
-
-    event: str | None
-    model: str | None
-    level: float
-    fewest: int
-    note: str
-    rows: tuple[SubgroupRow, ...]
-
-
-@dataclass(frozen=True)
-class Path(Data):
-    """Numbers at times since the first row, of one patient or of all."""
-
-    times: Sequence[float]
-    values: Sequence[float]
-
-
-@dataclass(frozen=True)
-class OverTime(Data):
-    """Rows of the patients of one table.
-
-    ``rows`` are the shares of patients with 1, 2 and so on. ``gaps`` are quantiles of the times between rows,
-    in equal steps of probability from 0 to 1, and ``clock`` names their unit. ``lags`` has, for each number,
-    its correlation with the value 1, 2 and so on later. None stands for too few patients. ``events`` has, for
-    each terminal event, the share of patients without it at times since the first row.
-    """
-
-    table: Table
-    clock: str
-    rows: Sequence[float]
-    gaps: Sequence[float]
-    lags: Mapping[str, Sequence[float | None]]
-    events: Mapping[str, Path]
-
-
-@dataclass(frozen=True)
-class Paths(Data):
-    """A number of a few random patients of one table. ``clock`` names the unit of time."""
-
-    column: str
-    table: Table
-    unit: str | None
-    clock: str
-    paths: Sequence[Path]
-
-
-_KINDS: dict[str, type[Data]] = {
-    "marginal": Marginal,
-    "association": Associations,
-    "roc": Roc,
-    "calibration": Calibration,
-    "distances": Distances,
-    "effects": Effects,
-    "tails": Tails,
-    "single_columns": SingleColumns,
-    "missing_cells": MissingCells,
-    "finer_than_declared": FinerThanDeclared,
-    "outside_bounds": OutsideBounds,
-    "table_one": TableOne,
-    "table_one_differences": Differences,
-    "subgroups": Subgroups,
-    "over_time": OverTime,
-    "paths": Paths,
-}
-
-
-def read_detail(kind: str, data: Mapping[str, Any]) -> Data | Mapping[str, Any]:
-    """Return the record of one kind of detail. A kind without a record stays a mapping.
-
-    Raises
-    ------
-    pydantic.ValidationError
-        If a key is missing or holds something else.
-    """
-    return _KINDS[kind].from_dict(data) if kind in _KINDS else data
-
-
-# ------------------------------------------------------------------------------------------------
-# Results as plain frozen records, to JSON and Markdown.
-#
-# Every number says whether it is confidential (``internal``): computed from real records without noise, and
-# so outside the privacy guarantee of the synthetic table. Confidential numbers are for the owner of the real
-# records. Sharing one needs a decision of its own.
-
-Data_co = TypeVar("Data_co", covariant=True)
-Record = TypeVar("Record", bound=Data)
+#: cells of a row of a frame by column: text, numbers, truth values, or None
+Row = Mapping[str, Any]
+
+#: of a saved evaluation; a file of another format is refused
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -549,68 +79,88 @@ class Measure:
             object.__setattr__(self, "upper", None)
 
 
-@dataclass(frozen=True)
-class Detail(Generic[Data_co]):
-    """Data of a plot or a longer table of a report.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of ``data``, for instance ``"marginal"`` or ``"roc"``. The report draws each kind in its way.
-    name : str
-        Unique within an evaluation, for instance ``"marginal[age].synthetic"``.
-    internal : bool
-        Whether it was computed from real records without noise. Numbers of the real and of the synthetic
-        table are therefore never in one detail, unless all of it is confidential.
-    data : Data or dict
-        One of :mod:`dpsynth.evaluation.results`, or lists, mappings, text, finite numbers and None.
-    """
-
-    kind: str
-    name: str
-    internal: bool
-    data: Data_co
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return lists, mappings, text and numbers, ready for JSON."""
-        data = self.data.to_dict() if isinstance(self.data, Data) else self.data
-        return {"kind": self.kind, "name": self.name, "internal": self.internal, "data": data}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Detail[Any]:
-        """Build a detail from :meth:`to_dict`. Raise TypeError otherwise."""
-        try:
-            data = read_detail(record["kind"], record["data"])
-        except ValidationError as problem:
-            raise TypeError(
-                f"the detail {record.get('name')!r} is damaged: {one_sentence(problem)}"
-            ) from None
-        return Detail(**{**record, "data": data})
-
-
-@dataclass(frozen=True)
-class Subsample:
-    """A random part of the records, or of another ``unit``, that a step of an evaluation read.
-
-    ``error`` is the greatest standard error that this adds to a measure, named ``measure``. It is None if no
-    measure has an interval.
-    """
-
-    what: str
-    used: int
-    total: int
-    error: float | None = None
-    measure: str = ""
-    unit: str = "records"
-
-
-@dataclass(frozen=True)
+@dataclass
 class Findings:
-    """Results of one evaluator: numbers, details behind them, and what it read a part of."""
+    """What one evaluator found, to which it appends: measures, and rows of frames by the frame's name.
 
-    measures: tuple[Measure, ...] = ()
-    details: tuple[Detail, ...] = ()
-    parts: tuple[Subsample, ...] = ()
+    Examples
+    --------
+    >>> found = Findings()
+    >>> found.measures += [Measure("Coins", "heads", 0.5, True)]
+    >>> found.frame("tosses", [{"side": "heads", "count": 5}], confidential=True)
+    >>> found.details
+    {'tosses': [{'side': 'heads', 'count': 5, 'confidential': True}]}
+    """
+
+    measures: list[Measure] = field(default_factory=list)
+    details: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def frame(self, name: str, rows: Iterable[Row], *, confidential: bool) -> None:
+        """Append rows to a frame. ``confidential`` says whether real records determine them."""
+        marked = [{**row, CONFIDENTIAL: confidential} for row in rows]
+        if marked:
+            self.details.setdefault(name, []).extend(marked)
+
+    def join(self, *others: Findings) -> Findings:
+        """Append what others found, and return this."""
+        for other in others:
+            self.measures += other.measures
+            for name, rows in other.details.items():
+                self.details.setdefault(name, []).extend(rows)
+        return self
+
+
+def tidy(name: str, rows: pd.DataFrame | Iterable[Row]) -> pd.DataFrame:
+    """Return a frame of a detail in the form that a saved one has again: numbers, text, None or NaN.
+
+    A frame without marks is confidential.
+
+    Raises
+    ------
+    InputError
+        If a mark is not True or False: whatever is not clearly released is not.
+
+    Examples
+    --------
+    >>> tidy("tosses", [{"side": "heads", "count": 5}])
+        side  count  confidential
+    0  heads      5          True
+    """
+    frame = pd.DataFrame(rows if isinstance(rows, pd.DataFrame) else [*rows])
+    cells = {str(column): plain_cells(frame[column]) for column in frame.columns}
+    marks = cells.setdefault(CONFIDENTIAL, [True] * len(frame))
+    if not all(isinstance(mark, bool) for mark in marks):
+        raise InputError(f"`{CONFIDENTIAL}` of {name!r} must be true or false in every row")
+    return pd.DataFrame(cells)
+
+
+def plain_cells(cells: pd.Series) -> list[Any]:
+    """The cells of a column as Python values, with None for a missing one."""
+    return [None if _is_missing(cell) else cell for cell in cells.tolist()]
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or cell is pd.NA or (isinstance(cell, float) and math.isnan(cell))
+
+
+def frame_rows(frame: pd.DataFrame) -> list[Any]:
+    """The rows of a frame, with a cell as an attribute by column, and None for a missing one.
+
+    Examples
+    --------
+    >>> [row.count for row in frame_rows(pd.DataFrame({"side": ["heads", "tails"], "count": [5, None]}))]
+    [5.0, None]
+    """
+    columns = {str(name): plain_cells(frame[name]) for name in frame.columns}
+    return [
+        SimpleNamespace(**dict(zip(columns, cells, strict=True)))
+        for cells in zip(*columns.values(), strict=True)
+    ]
+
+
+def any_confidential(*frames: pd.DataFrame) -> bool:
+    """Whether a row of one of them was computed from real records without noise."""
+    return any(bool(frame[CONFIDENTIAL].any()) for frame in frames)
 
 
 _HEADER = ("measure", "value", "interval", "status", "what it is")
@@ -622,7 +172,7 @@ def _row(measure: Measure, shared: str = "") -> tuple[str, ...]:
     return measure.name, shown(measure.value), shown_interval(measure), status, measure.detail
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Evaluation:
     """Measures of a synthetic table, printed as a table.
 
@@ -632,8 +182,10 @@ class Evaluation:
         With unique names.
     settings : dict
         How it was measured: outcome, seed, limits, ``level`` of the intervals. Public.
-    details : tuple of Detail
-        With unique names.
+    details : mapping of str to pandas.DataFrame
+        Tidy frames by name, such as ``"marginal"`` or ``"roc"``, each with a column ``confidential``. Rows
+        that an evaluator appended to :class:`Findings` are taken too. The report draws those it knows, and
+        shows any other as a table.
 
     Examples
     --------
@@ -649,15 +201,20 @@ class Evaluation:
     <BLANKLINE>
     """
 
-    measures: tuple[Measure, ...]
+    measures: Sequence[Measure]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    details: tuple[Detail, ...] = ()
+    details: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what, entries in (("measure", self.measures), ("detail", self.details)):
-            twice = [name for name, times in Counter(entry.name for entry in entries).items() if times > 1]
-            if twice:
-                raise InputError(f"the {what} {min(twice)!r} is given twice")
+        object.__setattr__(self, "measures", tuple(self.measures))
+        frames = {name: tidy(name, rows) for name, rows in self.details.items()}
+        object.__setattr__(self, "details", {name: frame for name, frame in frames.items() if len(frame)})
+        twice = [name for name, times in Counter(m.name for m in self.measures).items() if times > 1]
+        if twice:
+            raise InputError(f"the measure {min(twice)!r} is given twice")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Evaluation) and self.to_dict() == other.to_dict()
 
     def __getitem__(self, name: str) -> Measure:
         """Return the measure of that name. Raise KeyError naming those there are."""
@@ -695,41 +252,77 @@ class Evaluation:
         return any(measure.name == name for measure in self.measures)
 
     def released(self) -> Evaluation:
-        """Return only what was computed without real records."""
+        """Return only what was computed without real records: the rows whose mark is False."""
         return Evaluation(
             tuple(measure for measure in self.measures if not measure.internal),
             self.settings,
-            tuple(detail for detail in self.details if not detail.internal),
+            {name: frame[~frame[CONFIDENTIAL]] for name, frame in self.details.items()},
         )
 
-    def of_kind(self, kind: str) -> tuple[Detail, ...]:
-        """Return the details of one kind, in order."""
-        return tuple(detail for detail in self.details if detail.kind == kind)
+    def groups(self, name: str, *columns: str) -> list[pd.DataFrame]:
+        """Return the parts of a frame with equal cells in some columns, in order. None if there is no frame.
 
-    def of(self, record: type[Record]) -> tuple[Detail[Record], ...]:
-        """Return the details whose data are such a record, in order."""
-        return tuple(detail for detail in self.details if isinstance(detail.data, record))
+        Without ``columns`` there is one part, the whole frame.
+        """
+        frame = self.details.get(name)
+        if frame is None:
+            return []
+        if not columns:
+            return [frame]
+        return [part for _, part in frame.groupby([*columns], sort=False, dropna=False)]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the measures as one tidy frame, a row each.
+
+        ``measure`` is the name before a bracket, and ``column`` what stands in it: a column, a pair of
+        columns, a category or a rule. Numbers that are not defined are NaN.
+
+        Examples
+        --------
+        >>> result = Evaluation((Measure("Similarity", "tvd[age]", 0.25, True, "distance"),))
+        >>> result.to_dataframe().loc[0, ["measure", "column", "value", "confidential"]].tolist()
+        ['tvd', 'age', 0.25, True]
+        """
+        rows = []
+        for measure in self.measures:
+            name, bracket, rest = measure.name.partition("[")
+            numbers = {"value": measure.value, "lower": measure.lower, "upper": measure.upper}
+            rows.append(
+                {"group": measure.group, "measure": name, "column": rest[:-1] if bracket else None}
+                | {key: math.nan if number is None else float(number) for key, number in numbers.items()}
+                | {CONFIDENTIAL: measure.internal, "meaning": measure.detail}
+            )
+        columns = ("group", "measure", "column", "value", "lower", "upper", CONFIDENTIAL, "meaning")
+        return pd.DataFrame(rows, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return lists, mappings, text and numbers, ready for JSON."""
         return {
+            "format": _FORMAT,
             "settings": dict(self.settings),
             "measures": [asdict(measure) for measure in self.measures],
-            "details": [detail.to_dict() for detail in self.details],
+            "details": {
+                name: {str(column): plain_cells(frame[column]) for column in frame.columns}
+                for name, frame in self.details.items()
+            },
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
         """Build an evaluation from :meth:`to_dict`. Raise InputError otherwise."""
         try:
+            if data.get("format", 1) != _FORMAT:
+                raise TypeError("an earlier or later version of dpsynth wrote it. Evaluate the table again")
             measures = tuple(Measure(**entry) for entry in data["measures"])
-            details = tuple(map(Detail.from_dict, data.get("details", ())))
-            marks = [(found.name, found.internal) for found in measures]
-            for name, internal in marks + [(found.name, found.internal) for found in details]:
-                if not isinstance(internal, bool):  # whatever is not clearly released is not
-                    raise TypeError(f"`internal` of {name!r} must be true or false")
-            return cls(measures, dict(data["settings"]), details)
-        except (KeyError, TypeError) as problem:
+            for measure in measures:
+                if not isinstance(measure.internal, bool):  # whatever is not clearly released is not
+                    raise TypeError(f"`internal` of {measure.name!r} must be true or false")
+            return cls(
+                measures,
+                dict(data["settings"]),
+                {name: pd.DataFrame(dict(cells)) for name, cells in data["details"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InputError(f"this is not a saved evaluation: {problem}") from None
 
     def to_json(self) -> str:
@@ -744,11 +337,6 @@ class Evaluation:
             lines += [f"{'#' * level} {inert(group)}", "", f"| {' | '.join(_HEADER)} |"]
             lines += ["|---|---:|---|---|---|", *(f"| {' | '.join(map(inert, row))} |" for row in rows), ""]
         return "\n".join(lines)
-
-
-def any_internal(details: Iterable[Detail[Any]]) -> bool:
-    """Whether one of them was computed from real records without noise."""
-    return any(detail.internal for detail in details)
 
 
 def shown(value: float | int | None) -> str:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.effects import CAUTION, compare_effects
+from dpsynth.evaluation.effects import effect_rows
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.regression import Coefficient, Fit
-from dpsynth.evaluation.results import Effect, EffectRow, Effects
+from dpsynth.evaluation.results import Row
 from dpsynth.evaluation.tables import Tables
 from dpsynth.patients.histories import Floats, Histories, Standardised, packed
 from dpsynth.studies.model import MAX_TERMS, EffectsModel, Term, model_terms, term_values
@@ -279,49 +279,20 @@ def mixed(tables: Tables, table: str, name: str, terms: Sequence[Term], level: f
     return Mixed(Fit(coefficients, int(kept.sum())), found.between, found.within)
 
 
-def mixed_models(tables: Tables, name: str, level: float) -> tuple[Mixed, Mixed, Effects | None]:
-    """The model of one number on both tables, real first, and a comparison of its effects if it has some."""
-    assert tables.patients is not None
-    predictors = tuple(map(str, tables.histories["train"].patients))
+def mixed_models(tables: Tables, name: str, level: float) -> tuple[Mixed, Mixed, list[Row]]:
+    """The model of one number on both tables, real first, and the rows of its effects on both."""
     # The outcome's name only has to differ from those of the predictors.
+    predictors = patient_columns(tables)
     model = EffectsModel("linear", f"{name} mean", predictors)
     terms = model_terms(tables.schema, model) if predictors else ()
     terms = terms if len(terms) <= MAX_TERMS else ()
     real, made = (mixed(tables, table, name, terms, level) for table in ("train", "synthetic"))
-    if not terms:
-        return real, made, None
-    rows = []
-    for term in terms:
-        first, second = (side.fit.coefficients.get(term.name) for side in (real, made))
-        rows.append(
-            EffectRow(term.name, _effect(first), _effect(second), **compare_effects(first, second, level))
-        )
-    effects = Effects(
-        model="mixed",
-        formula=f"mixed: {name} ~ {' + '.join(predictors)} + (1 | {tables.patients.unit})",
-        outcome=name,
-        event=None,
-        measure="difference",
-        level=level,
-        rows=rows,
-        n_real=real.fit.n,
-        n_synthetic=made.fit.n,
-        problems={
-            side: fitted.fit.problem
-            for side, fitted in (("real", real), ("synthetic", made))
-            if fitted.fit.problem
-        },
-        separated=[],
-        note=(
-            "All rows of a patient are used. The model has a random intercept for each patient "
-            f"(restricted maximum likelihood). {CAUTION}"
-        ),
-    )
-    return real, made, effects
+    return real, made, effect_rows((term.name for term in terms), real.fit, made.fit, level)
 
 
-def _effect(found: Coefficient | None) -> Effect | None:
-    return None if found is None else Effect(found.value, found.lower, found.upper, found.p_value)
+def patient_columns(tables: Tables) -> tuple[str, ...]:
+    """The columns that have one value a patient: the predictors of a mixed model."""
+    return tuple(map(str, tables.histories["train"].patients))
 
 
 class RowStatistic(NamedTuple):

@@ -23,19 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.results import (
-    Detail,
-    Differences,
-    Findings,
-    SmdRow,
-    Table,
-    TableOne,
-    TableOneRow,
-)
+from dpsynth.evaluation.results import Findings, Row, Table
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Progress, Tables, silent
 from dpsynth.evaluation.tails import Floats
@@ -53,10 +46,10 @@ def summarise_tables(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
     """Summarise both tables, all records and those of each outcome, which has at most 4 categories."""
-    details: list[Detail] = []
+    found = Findings()
     for group in _groups(tables.schema, settings.predicted(tables.schema)):
-        details += _compared_in_table_one(tables, group)
-    return Findings(details=tuple(details))
+        _compared_in_table_one(tables, group, found)
+    return found
 
 
 def _groups(schema: Schema, outcome: str | None) -> Iterator[tuple[Column, int] | None]:
@@ -67,11 +60,10 @@ def _groups(schema: Schema, outcome: str | None) -> Iterator[tuple[Column, int] 
         yield from ((column, code) for code in range(len(column.categories)))
 
 
-def _compared_in_table_one(tables: Tables, group: tuple[Column, int] | None) -> Iterator[Detail]:
-    """Both Tables 1 of one group, and their differences."""
+def _compared_in_table_one(tables: Tables, group: tuple[Column, int] | None, found: Findings) -> None:
+    """Append both Tables 1 of one group, and their differences."""
     columns = [column for column in tables.schema.columns if group is None or column.name != group[0].name]
     name = None if group is None else f"{group[0].name} = {group[0].categories[group[1]]}"
-    mark = "" if name is None else f"[{name}]"
     frames: dict[Table, pd.DataFrame] = {"synthetic": tables.synthetic, "train": tables.train}
     if group is not None:
         column, code = group
@@ -80,38 +72,45 @@ def _compared_in_table_one(tables: Tables, group: tuple[Column, int] | None) -> 
             for table, frame in frames.items()
         }
     for table, frame in frames.items():
-        rows = tuple(summary(frame[column.name], column) for column in columns)
-        data = TableOne(table, name, len(frame), rows)
-        yield Detail("table_one", f"table_one{mark}.{table}", table != "synthetic", data)
+        of: Row = {"table": table, "group": name, "records": len(frame)}
+        rows = [{**of, **row} for column in columns for row in summary(frame[column.name], column)]
+        found.frame("table_one", rows, confidential=table != "synthetic")
     made, real = frames["synthetic"], frames["train"]
-    differences = tuple(SmdRow(c.name, smd(made[c.name], real[c.name], c)) for c in columns)
     # the standard error of an SMD near 0 (Hedges and Olkin 1985)
     chance = 1.96 * math.sqrt(1 / max(len(made), 1) + 1 / max(len(real), 1))
-    data_of = Differences(name, chance, differences)
-    yield Detail("table_one_differences", f"table_one_differences{mark}", True, data_of)
+    rows = [
+        {"group": name, "column": c.name, "smd": smd(made[c.name], real[c.name], c), "chance": chance}
+        for c in columns
+    ]
+    found.frame("table_one_differences", rows, confidential=True)
 
 
-def summary(values: pd.Series, column: Column) -> TableOneRow:
-    """Summarise one column of a conformed table."""
-    absent = int(values.isna().sum()) if column.missing else None
+def summary(values: pd.Series, column: Column) -> list[Row]:
+    """Summarise one column of a conformed table: one row, and of categories one row each.
+
+    The form ``mean`` has ``center`` and ``spread``, the standard deviation. ``median`` also has the quartiles
+    ``low`` and ``high``. ``counts`` has the ``count`` of each declared category (``label``). Numbers are None
+    where a column has no value. ``missing`` is None where no value may be missing. ``special`` counts codes
+    that are no numbers, and is None where the schema has none.
+    """
+    row: dict[str, Any] = {"column": column.name, "unit": column.unit, "form": "counts"}
+    row |= dict.fromkeys(("label", "count", "center", "spread", "low", "high", "special"))
+    row["missing"] = int(values.isna().sum()) if column.missing else None
     if not column.is_numeric:
         codes = category_codes(column, values)
-        counts = np.bincount(codes[codes >= 0], minlength=len(column.categories))
-        labels = tuple(str(category) for category in column.categories)
-        return TableOneRow(
-            column.name, column.unit, "counts", absent, None, labels=labels, counts=tuple(counts.tolist())
-        )
-    coded = None
+        counts = np.bincount(codes[codes >= 0], minlength=len(column.categories)).tolist()
+        labels = map(str, column.categories)
+        return [row | {"label": label, "count": count} for label, count in zip(labels, counts, strict=True)]
     if column.special:
-        coded = int(is_special(column, values.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
+        coded = is_special(column, values.to_numpy(dtype=np.float64, na_value=np.nan))
+        row["special"] = int(coded.sum())
     numbers = _in_table_one(values, column)
-    spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
+    row["spread"] = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
     if column.scale == "log" or column.written_apart:
         quartiles = np.quantile(numbers, (0.25, 0.5, 0.75)).tolist() if len(numbers) else [None] * 3
-        low, center, high = quartiles
-        return TableOneRow(column.name, column.shown_unit, "median", absent, coded, center, spread, low, high)
-    mean = float(numbers.mean()) if len(numbers) else None
-    return TableOneRow(column.name, column.unit, "mean", absent, coded, mean, spread)
+        ends = dict(zip(("low", "center", "high"), quartiles, strict=True))
+        return [row | ends | {"unit": column.shown_unit, "form": "median"}]
+    return [row | {"form": "mean", "center": float(numbers.mean()) if len(numbers) else None}]
 
 
 def smd(first: pd.Series, second: pd.Series, column: Column) -> float | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_float_dtype
 
 from dpsynth.errors import DataError, of_records
-from dpsynth.evaluation.results import Evaluation, Findings, Measure, Subsample, shown
+from dpsynth.evaluation.results import Evaluation, Findings, Measure, Row, frame_rows, shown
 from dpsynth.patients.histories import Histories, levels_of
 from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.studies.study import Estimates
@@ -369,7 +369,7 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
     >>> found.measures[0].detail
     'AUC, on a random 2,500 of 10,000 records, which adds a standard error of 0.0173'
     """
-    measures = tuple(measures)
+    measures = [*measures]
     if used >= total:
         return Findings(measures)
     added = {measure.name: _added(measure, used / total, level) for measure in measures}
@@ -381,7 +381,20 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
         adds = "" if error is None else f", which adds a standard error of {shown(error)}"
         said = f"on a random {used:,} of {total:,} records{adds}"
         told.append(replace(measure, detail=f"{measure.detail}, {said}" if measure.detail else said))
-    return Findings(tuple(told), parts=(Subsample(what, used, total, errors.get(worst), worst),))
+    found = Findings(told)
+    found.frame("parts", [subsample(what, used, total, errors.get(worst), worst)], confidential=True)
+    return found
+
+
+def subsample(
+    what: str, used: int, total: int, error: float | None, measure: str, unit: str = "records"
+) -> Row:
+    """A row of the frame ``"parts"``: a random part of the records, or of another ``unit``, that a step read.
+
+    ``error`` is the greatest standard error that this adds to a measure, named ``measure``. It is None if no
+    measure has an interval.
+    """
+    return {"what": what, "used": used, "total": total, "error": error, "measure": measure, "unit": unit}
 
 
 def _added(measure: Measure, share: float, level: float) -> float | None:
@@ -398,14 +411,13 @@ def sampled(evaluation: Evaluation) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from dpsynth.evaluation.results import Detail
-    >>> part = Detail("parts", "parts", True, {"rows": [vars(Subsample("training models", 500, 9000))]})
-    >>> sampled(Evaluation((), details=(part,)))
+    >>> part = subsample("training models", 500, 9000, None, "")
+    >>> sampled(Evaluation((), details={"parts": [part]}))
     ('Training models used a random 500 of 9,000 records.',)
     """
     lines = []
-    for detail in evaluation.of_kind("parts"):
-        for part in (Subsample(**row) for row in detail.data["rows"]):
+    for frame in evaluation.groups("parts"):
+        for part in frame_rows(frame):
             line = f"{part.what.capitalize()} used a random {part.used:,} of {part.total:,} {part.unit}."
             if part.error is not None:
                 line += f" This adds a standard error of at most {shown(part.error)} ({part.measure})."

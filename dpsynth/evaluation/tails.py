@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -39,20 +40,7 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.discriminator import separate_single_columns
 from dpsynth.evaluation.estimates import Clustered, Estimate, quantile, share_difference
-from dpsynth.evaluation.results import (
-    Detail,
-    Findings,
-    Means,
-    Measure,
-    MissingCells,
-    Percentile,
-    PointMass,
-    SingleColumnRow,
-    SingleColumns,
-    Tabled,
-    Tails,
-    TailsRow,
-)
+from dpsynth.evaluation.results import Findings, Measure, Row
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
 from dpsynth.patients.histories import numbered_rows
@@ -72,6 +60,8 @@ MEAN_AIM = (0.9, 1.1)
 #: a value that holds a greater share of a table's present values is a point mass
 POINT_MASS = 0.05
 LOW, HIGH = 0.01, 0.99
+#: what is compared: records, or levels of patients with several rows, or these rows
+Tabled = Literal["records", "levels", "rows"]
 
 
 def column_tails(
@@ -81,30 +71,43 @@ def column_tails(
     *,
     level: float = 0.95,
     unit: str | None = None,
-) -> tuple[TailsRow, ...]:
-    """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
+) -> list[Row]:
+    """Compare spread, tails and point masses of the numeric and ordinal columns of two tables, a row each.
+
+    Each row has a number of both tables (``real``, ``synthetic``), and the measure that compares them with
+    its ``value`` and interval. These are None if real values do not vary. A point mass is the share of
+    present values at one value (``at``), the largest difference first. ``few``: a table has too few records
+    for an end of the interval, which then is the public bound. An ordinal column has point masses only.
 
     ``unit``: a column of both tables that numbers the patient of each row. By default rows are independent.
 
     Columns that have no present value in one of the tables are left out.
     """
-    found: list[TailsRow] = []
+    found: list[Row] = []
     for column in schema.columns:
         if column.is_categorical:
             continue
         a, b = (_present(frame, column, unit) for frame in (real, synthetic))
         if not len(a.numbers) or not len(b.numbers):
             continue
-        masses, shown = _masses(a, b, column, level), column.shown_unit
-        if column.is_ordinal:  # differences of ranks mean nothing
-            found.append(TailsRow(column.name, None, None, None, None, None, masses, shown))
-            continue
-        spread = spread_ratio(a, b, level)
-        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
-        deviations = float(a.numbers.std()), float(b.numbers.std())
-        means = _means(a, b, column, level)
-        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, shown, means))
-    return tuple(found)
+        rows: list[Row] = []
+        if not column.is_ordinal:  # differences of ranks mean nothing
+            deviations = float(a.numbers.std()), float(b.numbers.std())
+            rows.append(_compare("spread_ratio", *deviations, spread_ratio(a, b, level)))
+            rows += _means(a, b, column, level)
+            rows += (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
+        rows += _masses(a, b, column, level)
+        found += ({"column": column.name, "unit": column.shown_unit, **row} for row in rows)
+    return found
+
+
+def _compare(
+    measure: str, real: float, synthetic: float, found: Estimate | None, at: object = None, few: bool = False
+) -> Row:
+    """A number of both tables, and the measure that compares them."""
+    ends = (None,) * 3 if found is None else (found.value, found.lower, found.upper)
+    row = {"measure": measure, "at": at, "real": real, "synthetic": synthetic, "few": few}
+    return row | dict(zip(("value", "lower", "upper"), ends, strict=True))
 
 
 def _present(frame: pd.DataFrame, column: Column, unit: str | None) -> Clustered:
@@ -170,29 +173,29 @@ def mean_ratio(real: Clustered, synthetic: Clustered, level: float = 0.95) -> Es
     return Estimate(b / a, b / a / reach, b / a * reach)
 
 
-def _means(real: Clustered, synthetic: Clustered, column: Column, level: float) -> Means | None:
+def _means(real: Clustered, synthetic: Clustered, column: Column, level: float) -> Iterator[Row]:
     """The means of a column whose zero means none: numbers that cannot be negative, no dates."""
     if column.written_apart or column.lower is None or column.lower < 0:
-        return None
+        return
     ratio = mean_ratio(real, synthetic, level)
-    if ratio is None:
-        return None
-    means = float(real.numbers.mean()), float(synthetic.numbers.mean())
-    return Means(*means, ratio)
+    if ratio is not None:
+        means = float(real.numbers.mean()), float(synthetic.numbers.mean())
+        yield _compare("mean_ratio", *means, ratio)
 
 
-def _percentile(real: Clustered, synthetic: Clustered, q: float, column: Column, level: float) -> Percentile:
+def _percentile(real: Clustered, synthetic: Clustered, q: float, column: Column, level: float) -> Row:
+    name = f"percentile_{round(100 * q)}_error"
     (a, n), (b, m) = (_quantile(of, q, column, level) for of in (real, synthetic))
     deviation = _deviation(real)[0]
     if not deviation:
-        return Percentile(a.value, b.value, None)
+        return _compare(name, a.value, b.value, None)
     value = b.value - a.value
     # the same squares as of two shares, without their ends at -1 and 1; a percentile between two order
     # statistics may lie outside its own interval
     below = np.hypot(max(b.value - b.lower, 0.0), max(a.upper - a.value, 0.0))
     above = np.hypot(max(b.upper - b.value, 0.0), max(a.value - a.lower, 0.0))
     error = Estimate(*(float(end) / deviation for end in (value, value - below, value + above)))
-    return Percentile(a.value, b.value, error, min(n, m) < _fewest(level))
+    return _compare(name, a.value, b.value, error, few=min(n, m) < _fewest(level))
 
 
 def _fewest(level: float) -> int:
@@ -216,7 +219,7 @@ def _quantile(of: Clustered, q: float, column: Column, level: float) -> tuple[Es
     return Estimate(value, lower, upper), n
 
 
-def _masses(real: Clustered, synthetic: Clustered, column: Column, level: float) -> tuple[PointMass, ...]:
+def _masses(real: Clustered, synthetic: Clustered, column: Column, level: float) -> list[Row]:
     """Values that hold many of one table or the other, and such times of day of a column that has times."""
 
     def named(number: float) -> float | int | str:
@@ -231,19 +234,20 @@ def _masses(real: Clustered, synthetic: Clustered, column: Column, level: float)
         day = SECONDS["date"] / column.seconds
         a, b = (Clustered(of.numbers % day, of.unit) for of in (real, synthetic))
         found += _frequent(a, b, lambda number: column.shown(number).split()[1], level)
-    return tuple(sorted(found, key=lambda mass: -abs(mass.difference.value)))
+    return sorted(found, key=lambda mass: -abs(mass["value"]))
 
 
 def _frequent(
     real: Clustered, synthetic: Clustered, named: Callable[[float], float | int | str], level: float
-) -> Iterator[PointMass]:
+) -> Iterator[Row]:
     values, place = np.unique(np.concatenate([real.numbers, synthetic.numbers]), return_inverse=True)
     places = place[: len(real.numbers)], place[len(real.numbers) :]
     shares = [np.bincount(part, minlength=len(values)) / len(part) for part in places]
     for k in np.flatnonzero(np.maximum(*shares) > POINT_MASS):
         truth, made = (of.share(at == k, level) for of, at in zip((real, synthetic), places, strict=True))
         difference = share_difference(made, truth)
-        yield PointMass(named(float(values[k])), truth.value, made.value, difference)
+        at = named(float(values[k]))
+        yield _compare("point_mass_error", truth.value, made.value, difference, at)
 
 
 TAILS, SINGLE = "Tails and point masses", "Single columns"
@@ -266,13 +270,13 @@ def columns_believed(
     columns = [*schema.columns, *(patients.rows.columns if patients is not None else ())]
     strict = _together(settings.level, _COMPARISONS * sum(not column.is_categorical for column in columns))
     of: Tabled = "records" if patients is None else "levels"
-    compared = [_compared(train, synthetic, test, schema, strict, of)]
+    found = _compared(train, synthetic, test, schema, strict, of)
     if patients is not None:
         rows = {name: numbered_rows(own, patients) for name, own in tables.histories.items()}
         frames = rows["train"], rows["synthetic"], rows.get("test")
-        compared.append(_compared(*frames, patients.rows, strict, "rows", patients.unit))
+        found.join(_compared(*frames, patients.rows, strict, "rows", patients.unit))
     progress(0.4)
-    compared.append(_missing_cells(synthetic, train, test, schema, settings.level))
+    found.join(_missing_cells(synthetic, train, test, schema, settings.level))
     progress(0.5)
     level = _together(settings.level, sum(column.is_numeric for column in schema.columns))
     single = separate_single_columns(
@@ -284,12 +288,10 @@ def columns_believed(
         baseline = separate_single_columns(train, test, schema, rng=rng, limit=limit, level=level)
     alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
     total = min(len(synthetic), len(train if test is None else test))
-    told = on_part(alone.measures, "single columns", min(limit, total), total, level)
-    return Findings(
-        tuple(measure for part in (*compared, told) for measure in part.measures),
-        tuple(detail for part in (*compared, alone) for detail in part.details),
-        told.parts if alone.measures else (),
-    )
+    if alone.measures:
+        told = on_part(alone.measures, "single columns", min(limit, total), total, level)
+        found.join(told, Findings(details=alone.details))
+    return found
 
 
 #: of a column: its standard deviation, its mean, and two percentiles or frequent values
@@ -310,19 +312,19 @@ def _compared(
     of: Tabled,
     unit: str | None = None,
 ) -> Findings:
-    """Tails and point masses of records, levels, or rows of ``unit``."""
-    found = column_tails(train, synthetic, schema, level=level, unit=unit)
-    fresh = () if test is None else column_tails(train, test, schema, level=level, unit=unit)
-    held_out = {row.column: row for row in fresh}
-    data = Tails([_beside(r, held_out[r.column]) if r.column in held_out else r for r in found], of)
-    measures = tuple(_of_tails(found, fresh, level))
-    name = "tails"
+    """Tails and point masses of records, levels, or rows of ``unit``, beside those of held-out records."""
+    rows = column_tails(train, synthetic, schema, level=level, unit=unit)
+    fresh = [] if test is None else column_tails(train, test, schema, level=level, unit=unit)
+    baseline = {(row["column"], row["measure"]): row["value"] for row in fresh if row["at"] is None}
+    found = Findings([*_of_tails(rows, fresh, level)])
     if of == "rows":
-        name = "tails_of_rows"
-        measures = tuple(
-            replace(m, name=f"rows_{m.name}", detail=m.detail.replace("records", "rows")) for m in measures
-        )
-    return Findings(measures, (Detail("tails", name, True, data),))
+        found.measures = [
+            replace(m, name=f"rows_{m.name}", detail=m.detail.replace("records", "rows"))
+            for m in found.measures
+        ]
+    beside = ({"of": of, **row, "baseline": baseline.get((row["column"], row["measure"]))} for row in rows)
+    found.frame("tails", beside, confidential=True)
+    return found
 
 
 #: what is measured of each column
@@ -354,7 +356,7 @@ _OF_WORST = {
 }
 
 
-def _of_tails(found: Sequence[TailsRow], fresh: Sequence[TailsRow], level: float) -> Iterator[Measure]:
+def _of_tails(found: Sequence[Row], fresh: Sequence[Row], level: float) -> Iterator[Measure]:
     def measure(name: str, estimate: Estimate, text: str) -> Measure:
         if np.isfinite(estimate.upper - estimate.lower):
             text += f". {_INTERVAL}"
@@ -377,26 +379,19 @@ def _of_tails(found: Sequence[TailsRow], fresh: Sequence[TailsRow], level: float
                 yield measure(f"{name}[{column}]", error, what)
 
 
-def _errors(found: Sequence[TailsRow]) -> list[tuple[str, str, str, Estimate]]:
-    """Each error of each column: its kind, the column, the column with the value it is of, and itself."""
-    errors: list[tuple[str, str, str, Estimate | None]] = []
-    for c in found:
-        errors.append(("spread_ratio", c.column, c.column, c.spread))
-        errors.append(("mean_ratio", c.column, c.column, None if c.means is None else c.means.ratio))
-        errors.append(("percentile_1_error", c.column, c.column, _known(c.low)))
-        errors.append(("percentile_99_error", c.column, c.column, _known(c.high)))
-        if c.masses:
-            where = f"{c.column} = {c.masses[0].value}"
-            errors.append(("point_mass_error", c.column, where, c.masses[0].difference))
-    return [(kind, column, where, e) for kind, column, where, e in errors if e is not None]
+def _errors(found: Sequence[Row]) -> list[tuple[str, str, str, Estimate]]:
+    """Each error of each column: its kind, the column, the column with the value it is of, and itself.
 
-
-def _known(percentile: Percentile | None) -> Estimate | None:
-    """The error, without ends (NaN) that too few records leave to the public bounds."""
-    error = None if percentile is None else percentile.error
-    if percentile is None or error is None or not percentile.few:
-        return error
-    return Estimate(error.value, np.nan, np.nan)
+    Of point masses it is the largest. Ends that too few records leave to the public bounds are NaN.
+    """
+    errors: dict[tuple[str, str], tuple[str, str, str, Estimate]] = {}
+    for row in found:
+        kind, column = row["measure"], row["column"]
+        if row["value"] is not None and (kind, column) not in errors:
+            where = column if row["at"] is None else f"{column} = {row['at']}"
+            ends = (np.nan, np.nan) if row["few"] else (row["lower"], row["upper"])
+            errors[kind, column] = (kind, column, where, Estimate(row["value"], *ends))
+    return [*errors.values()]
 
 
 def _worst(
@@ -409,13 +404,6 @@ def _worst(
         return abs(np.log(value)) if value > 0 else np.inf
 
     return max(((where, error) for kind, _, where, error in errors if kind in kinds), key=size, default=None)
-
-
-def _beside(row: TailsRow, fresh: TailsRow) -> TailsRow:
-    """The entry of a report for one column, with the errors of held-out records."""
-    ends = [None if end is None else end.error for end in (fresh.low, fresh.high)]
-    spread, low, high = (None if error is None else error.value for error in (fresh.spread, *ends))
-    return replace(row, spread_baseline=spread, low_baseline=low, high_baseline=high)
 
 
 def _missing_cells(
@@ -436,26 +424,28 @@ def _missing_cells(
     fresh = None if test is None else missing_cells(train, test, schema, level)
     if fresh is not None and fresh[2] is not None:
         measures.append(Measure(TAILS, f"{name}_baseline", fresh[2].value, True, _HELD_OUT))
-    data = MissingCells(real, made, ratio)
-    return Findings(tuple(measures), (Detail("missing_cells", "missing_cells", True, data),))
+    told = Findings(measures)
+    ends = {"ratio": ratio.value, "lower": ratio.lower, "upper": ratio.upper}
+    told.frame("missing_cells", [{"train": real, "synthetic": made, **ends}], confidential=True)
+    return told
 
 
-def _of_single_columns(
-    found: Sequence[SingleColumnRow], baseline: Sequence[SingleColumnRow] | None, reference: str
-) -> Findings:
+def _of_single_columns(found: Sequence[Row], baseline: Sequence[Row] | None, reference: str) -> Findings:
     if not found:
         return Findings()
     what = f"AUC of separating synthetic from {reference} records by one column alone, 0.5 is best"
-    worst = max(found, key=lambda entry: entry.auc.value)
-    text = f"{what}, of the worst column, {worst.column}. {_INTERVAL}"
-    measures = [Measure.estimated(SINGLE, "single_column_auc_worst", worst.auc, text)]
-    chance = {entry.column: entry.auc.value for entry in baseline or ()}
+    auc = {row["column"]: Estimate(row["auc"], row["lower"], row["upper"]) for row in found}
+    worst = max(auc, key=lambda name: auc[name].value)
+    text = f"{what}, of the worst column, {worst}. {_INTERVAL}"
+    told = Findings([Measure.estimated(SINGLE, "single_column_auc_worst", auc[worst], text)])
+    chance = {row["column"]: row["auc"] for row in baseline or ()}
     if chance:
         value = max(chance.values())
-        measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
-    for entry in found:
-        name = f"single_column_auc[{entry.column}]"
-        measures.append(Measure.estimated(SINGLE, name, entry.auc, f"{what}. {_INTERVAL}"))
-    rows = [replace(entry, baseline=chance.get(entry.column)) for entry in found]
-    detail = Detail("single_columns", "single_columns", True, SingleColumns(reference, rows))
-    return Findings(tuple(measures), (detail,))
+        told.measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
+    told.measures += [
+        Measure.estimated(SINGLE, f"single_column_auc[{name}]", estimate, f"{what}. {_INTERVAL}")
+        for name, estimate in auc.items()
+    ]
+    rows = [{**row, "baseline": chance.get(row["column"]), "reference": reference} for row in found]
+    told.frame("single_columns", rows, confidential=True)
+    return told

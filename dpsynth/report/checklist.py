@@ -16,7 +16,7 @@ from typing import Literal
 from dpsynth.attacks.attempt import Attempt, passing
 from dpsynth.attacks.risk import BEYOND
 from dpsynth.checks import together
-from dpsynth.evaluation.results import Evaluation
+from dpsynth.evaluation.results import Evaluation, any_confidential
 from dpsynth.privacy.guarantee import UNIT, Guarantee, round_up
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.report.blocks import (
@@ -336,8 +336,8 @@ def _budget(report: RunReport, holds: bool) -> Hazard:
 
 def _page(report: RunReport) -> Hazard:
     measured = report.measured
-    marks = [m.internal for m in measured.measures] + [d.internal for d in measured.details]
-    if report.seconds or any(marks) or any(attempt.internal for attempt in report.attempts):
+    marked = any(m.internal for m in measured.measures) or any_confidential(*measured.details.values())
+    if report.seconds or marked or any(attempt.internal for attempt in report.attempts):
         said = (
             "This page has numbers from real records without noise. Share release.html instead, made by "
             "dpsynth report --mode release."

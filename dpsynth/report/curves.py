@@ -7,22 +7,14 @@ the cost that each noisy statistic adds to those before it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from dpsynth.evaluation.results import (
-    Calibration,
-    Detail,
-    Evaluation,
-    Measure,
-    OverTime,
-    Paths,
-    Roc,
-    any_internal,
-)
+from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows, plain_cells
 from dpsynth.privacy.profile import Profile
 from dpsynth.report import plots
 from dpsynth.report.plots import Plot
@@ -95,49 +87,49 @@ def plot_intervals(
     return Plot(draw, alt, caption, internal=any(m.internal for _, _, m in known))
 
 
-def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
+def plot_roc(frame: pd.DataFrame) -> Plot:
     """Draw the receiver operating characteristic of one classifier on held-out records."""
-    curves = [detail.data for detail in details]
+    curves = _by_training(frame)
 
     def draw() -> Figure:
         axes = ("false positive rate", "true positive rate")
-        return _unit_square(curves, [(c.fpr, c.tpr) for c in curves], axes, marker="")
+        return _unit_square({on: (c["fpr"], c["tpr"]) for on, c in curves.items()}, axes, marker="")
 
-    model = _words(curves[0])
-    said = ", ".join(f"{shown(c.auc)} trained on {plots.NAMES[c.trained_on]}" for c in curves)
+    model = _words(frame)
+    aucs = {on: plain_cells(curve["auc"])[0] for on, curve in curves.items()}
+    said = ", ".join(f"{shown(auc)} trained on {plots.NAMES[on]}" for on, auc in aucs.items())
     alt = f"ROC of the {model} on held-out real records. AUC {said}."
-    return Plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
+    return Plot(draw, alt, f"{model}: AUC {said}", internal=any_confidential(frame))
 
 
-def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
+def plot_calibration(frame: pd.DataFrame) -> Plot:
     """Draw observed over predicted risks of one classifier."""
-    curves = [detail.data for detail in details]
+    curves = {on: (c["predicted"], c["observed"]) for on, c in _by_training(frame).items()}
 
     def draw() -> Figure:
-        axes = ("predicted risk", "observed share")
-        return _unit_square(curves, [(c.predicted, c.observed) for c in curves], axes, marker="o")
+        return _unit_square(curves, ("predicted risk", "observed share"), marker="o")
 
-    model = _words(curves[0])
+    model = _words(frame)
     alt = f"Calibration of the {model}: observed share of the outcome over the predicted risk. " + " ".join(
-        f"Trained on {plots.NAMES[c.trained_on]}: "
-        + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(c.predicted, c.observed, strict=False))
+        f"Trained on {plots.NAMES[on]}: "
+        + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(predicted, observed, strict=True))
         + "."
-        for c in curves
+        for on, (predicted, observed) in curves.items()
     )
-    return Plot(draw, alt, f"{model}: calibration", internal=any_internal(details))
+    return Plot(draw, alt, f"{model}: calibration", internal=any_confidential(frame))
+
+
+def _by_training(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {str(table): part for table, part in frame.groupby("trained_on", sort=False)}
 
 
 def _unit_square(
-    curves: Sequence[Roc | Calibration],
-    points: Sequence[tuple[Sequence[float], Sequence[float]]],
-    axes: tuple[str, str],
-    marker: str,
+    curves: Mapping[str, tuple[pd.Series, pd.Series]], axes: tuple[str, str], marker: str
 ) -> Figure:
     """Draw the points of each curve beside the diagonal."""
     figure, (axis,) = plots.panels(height=3.0)
     axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-    for curve, (across, up) in zip(curves, points, strict=True):
-        table = curve.trained_on
+    for table, (across, up) in curves.items():
         label = f"trained on {plots.NAMES[table]}"
         axis.plot(across, up, label=label, marker=marker, markersize=4, **plots.TABLES[table])
     axis.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
@@ -146,8 +138,8 @@ def _unit_square(
     return figure
 
 
-def _words(curve: Roc | Calibration) -> str:
-    return curve.model.replace("_", " ")
+def _words(curves: pd.DataFrame) -> str:
+    return str(curves["model"].iloc[0]).replace("_", " ")
 
 
 def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:
@@ -336,43 +328,43 @@ _ORDER = ("train", "test", "synthetic")
 
 def plots_over_time(evaluation: Evaluation) -> dict[str, Plot]:
     """Every plot by name: ``paths[COLUMN]``, ``rows``, ``gaps``, ``lags[COLUMN]`` and ``events[COLUMN]``."""
-    drawn: dict[str, Plot] = {}
-    by_column: dict[str, list[Detail[Paths]]] = {}
-    for detail in _ordered(evaluation.of(Paths)):
-        by_column.setdefault(detail.data.column, []).append(detail)
-    drawn |= {f"paths[{column}]": plot_paths(details) for column, details in by_column.items()}
-    tables = _ordered(evaluation.of(OverTime))
-    if not tables:
-        return drawn
-    drawn["rows"] = plot_rows(tables)
-    if any(detail.data.gaps for detail in tables):
-        drawn["gaps"] = plot_gaps(tables)
-    columns = dict.fromkeys(column for detail in tables for column in detail.data.lags)
-    for column in columns:
-        known = [d for d in tables if any(value is not None for value in d.data.lags.get(column, ()))]
-        if known:
-            drawn[f"lags[{column}]"] = plot_lags(known, column)
-    events = dict.fromkeys(column for detail in tables for column in detail.data.events)
-    return drawn | {f"events[{column}]": plot_event(tables, column) for column in events}
+    drawn = {
+        f"paths[{_first(paths, 'column')}]": plot_paths(paths)
+        for paths in evaluation.groups("paths", "column")
+    }
+    for name, plot in (("rows_per_patient", plot_rows), ("gaps", plot_gaps)):
+        drawn |= {name.removesuffix("_per_patient"): plot(frame) for frame in evaluation.groups(name)}
+    for lags in evaluation.groups("lags", "column"):
+        known = lags.groupby("table", sort=False).filter(lambda own: bool(own["correlation"].notna().any()))
+        if len(known):
+            drawn[f"lags[{_first(known, 'column')}]"] = plot_lags(known)
+    events = evaluation.groups("events", "event")
+    return drawn | {f"events[{_first(curves, 'event')}]": plot_event(curves) for curves in events}
 
 
-def _ordered(details: Iterable[Detail]) -> list[Detail]:
-    return sorted(details, key=lambda detail: _ORDER.index(detail.data.table))
+def _first(frame: pd.DataFrame, column: str) -> str:
+    return str(frame[column].iloc[0])
 
 
-def plot_paths(details: Sequence[Detail[Paths]]) -> Plot:
+def _by_table(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    tables = dict(iter(frame.groupby("table", sort=False)))
+    return {table: tables[table] for table in _ORDER if table in tables}
+
+
+def plot_paths(frame: pd.DataFrame) -> Plot:
     """Draw one number of a few patients over the time since their first row, a panel for each table."""
-    tables = [detail.data for detail in details]
-    first = tables[0]
+    tables = _by_table(frame)
+    first, *_ = frame_rows(frame)
 
     def draw() -> Figure:
         figure, axes = plots.panels(columns=len(tables), height=2.6)
-        for axis, data in zip(axes, tables, strict=True):
+        for axis, (table, paths) in zip(axes, tables.items(), strict=True):
             axis.sharex(axes[0])
             axis.sharey(axes[0])
-            for place, path in enumerate(data.paths):
-                axis.plot(path.times, path.values, marker="o", markersize=2, lw=0.9, **plots.line(place))
-            axis.set_title(_patients(data))
+            for place, (_, path) in enumerate(paths.groupby("patient")):
+                look = plots.line(place)
+                axis.plot(path["time"], path["value"], marker="o", markersize=2, lw=0.9, **look)
+            axis.set_title(_patients(table, paths))
             axis.set_xlabel(plots.clipped_text(f"{first.clock}, since the first row", 44))
         axes[0].set_ylabel(
             plots.clipped_text(f"{first.column}, {first.unit}" if first.unit else first.column, 30)
@@ -380,113 +372,109 @@ def plot_paths(details: Sequence[Detail[Paths]]) -> Plot:
         return figure
 
     said = []
-    for data in tables:
-        values = [value for path in data.paths for value in path.values]
-        between = f", from {plain(min(values), 4)} to {plain(max(values), 4)}" if values else ""
-        said.append(f"{_patients(data)}{between}")
+    for table, paths in tables.items():
+        low, high = (plain(end, 4) for end in (paths["value"].min(), paths["value"].max()))
+        said.append(f"{_patients(table, paths)}, from {low} to {high}")
     caption = f"{first.column} of random patients, one line each"
     if len(tables) > 1:
         caption += ". Both panels have one scale"
     alt = f"{first.column} over time: {'. '.join(said)}."
-    return Plot(draw, alt, caption, internal=any_internal(details))
+    return Plot(draw, alt, caption, internal=any_confidential(frame))
 
 
-def _patients(data: Paths) -> str:
-    return f"{len(data.paths)} {'synthetic' if data.table == 'synthetic' else 'real'} patients"
+def _patients(table: str, paths: pd.DataFrame) -> str:
+    return f"{paths['patient'].nunique()} {_name(table)}"
 
 
-def plot_rows(details: Sequence[Detail[OverTime]]) -> Plot:
+def plot_rows(frame: pd.DataFrame) -> Plot:
     """Draw the shares of patients by their number of rows."""
-    tables = [detail.data for detail in details]
+    tables = _by_table(frame)
 
     def draw() -> Figure:
         figure, (axis,) = plots.panels(height=2.1)
-        for data in tables:
-            edges = np.arange(len(data.rows) + 1) + 0.5
-            axis.stairs(data.rows, edges, label=_name(data), linewidth=1.6, **plots.TABLES[data.table])
+        for table, own in tables.items():
+            edges = np.arange(len(own) + 1) + 0.5
+            shares, label = own["share"].to_numpy(), _name(table)
+            axis.stairs(shares, edges, label=label, linewidth=1.6, **plots.TABLES[table])
         axis.set_ylim(bottom=0)
         axis.set(xlabel="rows a patient", ylabel="share of patients")
         plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
     said = [
-        f"Most frequent in {_name(data)}: {1 + int(np.argmax(data.rows))} ({in_percent(max(data.rows))})"
-        for data in tables
+        f"Most frequent in {_name(table)}: {own['rows'].iloc[int(np.argmax(own['share']))]} "
+        f"({in_percent(own['share'].max())})"
+        for table, own in tables.items()
     ]
     alt = f"Share of patients over their number of rows. {'. '.join(said)}."
-    return Plot(draw, alt, "Rows a patient", internal=any_internal(details))
+    return Plot(draw, alt, "Rows a patient", internal=any_confidential(frame))
 
 
-def plot_gaps(details: Sequence[Detail[OverTime]]) -> Plot:
+def plot_gaps(frame: pd.DataFrame) -> Plot:
     """Draw the cumulated shares of the times between rows."""
-    tables = [detail.data for detail in details if detail.data.gaps]
-    ends = [data.gaps[-1] for data in tables]
+    tables = _by_table(frame)
 
     def draw() -> Figure:
         figure, (axis,) = plots.panels(height=2.1)
-        for data in tables:
-            shares = np.linspace(0.0, 1.0, len(data.gaps))
-            axis.plot(data.gaps, shares, label=_name(data), **plots.TABLES[data.table])
+        for table, own in tables.items():
+            axis.plot(own["gap"], own["share"], label=_name(table), **plots.TABLES[table])
         axis.set_ylim(-0.02, 1.02)
         # Most gaps are short, and a few are very long.
-        longest = max(*ends, 1e-9)
+        longest = max(float(frame["gap"].max()), 1e-9)
         axis.set_xscale("symlog", linthresh=longest / 100)
         axis.set_xlim(0.0, longest)
         plots.plain_ticks(axis.xaxis)
-        axis.set(
-            xlabel=plots.clipped_text(f"time between rows ({tables[0].clock})", 44), ylabel="share of gaps"
-        )
+        clock = _first(frame, "clock")
+        axis.set(xlabel=plots.clipped_text(f"time between rows ({clock})", 44), ylabel="share of gaps")
         plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
-    said = [f"{_name(data)} {plain(data.gaps[len(data.gaps) // 2], 4)}" for data in tables]
+    said = [f"{_name(table)} {plain(own['gap'].iloc[len(own) // 2], 4)}" for table, own in tables.items()]
     alt = f"Cumulated share of the times between rows. Medians: {', '.join(said)}."
-    return Plot(draw, alt, "Times between a patient's rows", internal=any_internal(details))
+    return Plot(draw, alt, "Times between a patient's rows", internal=any_confidential(frame))
 
 
-def plot_lags(details: Sequence[Detail[OverTime]], column: str) -> Plot:
-    """Draw how a number goes with the patient's own later values."""
-    tables = [(detail.data, detail.data.lags[column]) for detail in details]
+def plot_lags(frame: pd.DataFrame) -> Plot:
+    """Draw how one number goes with the patient's own later values."""
+    tables = _by_table(frame)
 
     def draw() -> Figure:
         figure, (axis,) = plots.panels(height=2.1)
-        for data, lags in tables:
-            values = [np.nan if value is None else value for value in lags]
-            places = range(1, len(values) + 1)
-            label = _name(data)
-            axis.plot(places, values, marker="o", markersize=3, label=label, **plots.TABLES[data.table])
+        for table, own in tables.items():
+            values = own["correlation"].astype(float)
+            axis.plot(own["lag"], values, marker="o", markersize=3, label=_name(table), **plots.TABLES[table])
         axis.set_ylim(min(-0.02, *axis.get_ylim()), 1.02)
         axis.set(xlabel="values later", ylabel="correlation")
         plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
     said = [
-        f"{_name(data)} {', '.join('n/a' if value is None else decimals(value, 2) for value in lags)}"
-        for data, lags in tables
+        f"{_name(table)} {', '.join('n/a' if lag is None else decimals(lag, 2) for lag in values)}"
+        for table, values in ((table, plain_cells(own["correlation"])) for table, own in tables.items())
     ]
-    caption = f"{column}: correlation with the patient's later values"
-    return Plot(draw, f"{caption}. {'. '.join(said)}.", caption, internal=any_internal(details))
+    caption = f"{_first(frame, 'column')}: correlation with the patient's later values"
+    return Plot(draw, f"{caption}. {'. '.join(said)}.", caption, internal=any_confidential(frame))
 
 
-def plot_event(details: Sequence[Detail[OverTime]], column: str) -> Plot:
+def plot_event(frame: pd.DataFrame) -> Plot:
     """Draw the share of patients without a terminal event over the time since their first row."""
-    tables = [(detail.data, detail.data.events[column]) for detail in details]
+    tables = _by_table(frame)
 
     def draw() -> Figure:
         figure, (axis,) = plots.panels(height=2.1)
-        for data, curve in tables:
-            times, values = [0.0, *curve.times], [1.0, *curve.values]
-            axis.step(times, values, where="post", label=_name(data), **plots.TABLES[data.table])
+        for table, curve in tables.items():
+            times, shares = [0.0, *curve["time"]], [1.0, *curve["share"]]
+            axis.step(times, shares, where="post", label=_name(table), **plots.TABLES[table])
         axis.set_ylim(-0.02, 1.02)
-        axis.set_xlabel(plots.clipped_text(f"{tables[0][0].clock}, since the first row", 44))
+        axis.set_xlabel(plots.clipped_text(f"{_first(frame, 'clock')}, since the first row", 44))
         axis.set_ylabel("share, no event")
         plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
-    said = [f"{_name(data)} {in_percent(curve.values[-1])}" for data, curve in tables]
-    caption = f"{column}: share of patients without the event (Kaplan-Meier)"
-    return Plot(draw, f"{caption}. At the end: {', '.join(said)}.", caption, internal=any_internal(details))
+    said = [f"{_name(table)} {in_percent(curve['share'].iloc[-1])}" for table, curve in tables.items()]
+    caption = f"{_first(frame, 'event')}: share of patients without the event (Kaplan-Meier)"
+    return Plot(draw, f"{caption}. At the end: {', '.join(said)}.", caption, internal=any_confidential(frame))
 
 
-def _name(data: OverTime) -> str:
-    return "synthetic patients" if data.table == "synthetic" else "real patients"
+def _name(table: str) -> str:
+    return "synthetic patients" if table == "synthetic" else "real patients"

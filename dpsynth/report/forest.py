@@ -10,10 +10,10 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from dpsynth.evaluation.results import DeclaredEffect, Detail, Effect, EffectRow, Effects
 from dpsynth.report.plots import COLOURS, Dash, Plot, legend_below, styled
 from dpsynth.report.words import effect_text, level_text, plain
 from dpsynth.studies.study import Estimates
@@ -66,40 +66,49 @@ _TICK_ROOM = 0.11
 
 @dataclass(frozen=True)
 class Forest:
-    """The numbers of a forest plot, where there is no :class:`Effects`."""
+    """The numbers of a forest plot: ``terms`` has effects by term and side, or None, with their intervals."""
 
     outcome: str
     measure: str
     level: float
-    rows: Sequence[EffectRow]
+    terms: Mapping[str, Mapping[str, Any]]
     study: str | None = None
     note: str = ""
 
+    @classmethod
+    def of(cls, each: Any) -> Self:
+        """The plot of one of :func:`~dpsynth.evaluation.effects.regressions_of`."""
+        return cls(each.outcome, each.measure, each.level, each.terms, each.study, each.note)
 
-def plot_effects(detail: Detail[Effects]) -> Plot:
-    """Draw a study for a page, with its estimates in words."""
-    data = detail.data
-    sides = _sides(data)
+    @property
+    def sides(self) -> Sides:
+        """The sides of a row, from top to bottom."""
+        return _TABLES if self.study is None else _WITH_DECLARED
+
+    def effects(self, *sides: str) -> list[Any]:
+        """The known effects of some sides."""
+        return [effect for of in self.terms.values() for side in sides if (effect := of[side]) is not None]
+
+
+def plot_effects(each: Any) -> Plot:
+    """Draw one regression of :func:`~dpsynth.evaluation.effects.regressions_of`, its estimates in words."""
+    forest = Forest.of(each)
     said = ". ".join(
-        f"{row.term}: "
-        + ", ".join(f"{few} {effect_text(getattr(row, side))}" for side, (_, few) in sides.items())
-        for row in data.rows
+        f"{term}: " + ", ".join(f"{few} {effect_text(of[side])}" for side, (_, few) in forest.sides.items())
+        for term, of in forest.terms.items()
     )
-    measure = data.measure
+    measure = forest.measure
     caption = f"{measure.capitalize()} of each term with its interval, on real and on synthetic records"
-    if "declared" in sides:
+    if "declared" in forest.sides:
         caption += " (naive: not valid as inference), and the private estimates"
-    return Plot(lambda: draw(data), f"Forest plot, {measure}. {said}.", caption, internal=detail.internal)
+    return Plot(lambda: draw(forest), f"Forest plot, {measure}. {said}.", caption, internal=each.confidential)
 
 
 def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plot:
     """Draw the estimates of a pre-specified regression for a page, with intervals of ``level``."""
-    rows = []
-    for told in estimates.effects(level):
-        private = DeclaredEffect(told["estimate"], told["lower"], told["upper"])
-        rows.append(EffectRow(told["term"], None, None, declared=private))
-    forest = Forest(estimates.outcome, estimates.measure, level, rows)
-    said = ". ".join(f"{row.term}: {effect_text(row.declared)}" for row in rows)
+    terms = {told["term"]: {"declared": SimpleNamespace(**told)} for told in estimates.effects(level)}
+    forest = Forest(estimates.outcome, estimates.measure, level, terms)
+    said = ". ".join(f"{term}: {effect_text(of['declared'])}" for term, of in terms.items())
     measure = estimates.measure
     return Plot(
         lambda: draw(forest, sides=_ALONE),
@@ -109,34 +118,26 @@ def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plo
     )
 
 
-def _sides(data: Effects | Forest) -> Sides:
-    """The sides of a row, from top to bottom."""
-    return _TABLES if data.study is None else _WITH_DECLARED
-
-
-def draw(data: Effects | Forest, *, most: int = 40, sides: Sides | None = None) -> Figure:
+def draw(forest: Forest, *, most: int = 40, sides: Sides | None = None) -> Figure:
     """Draw a forest plot, 4.5 inches wide and as high as the number of terms needs.
 
     Terms beyond the first ``most`` are counted under the plot. Ratios have a logarithmic axis and a reference
     line at 1, differences a linear one at 0. An interval beyond the axis ends in an arrow. ``sides`` are
     those of a row, by default both tables and the private estimates of a pre-specified regression.
     """
-    sides = sides or _sides(data)
+    sides = sides or forest.sides
     with styled():
-        if any(getattr(row, side) is not None for row in data.rows for side in sides):
-            figure = _draw(data, most, sides)
-        else:
-            figure = _without_estimate(data)
+        figure = _draw(forest, most, sides) if forest.effects(*sides) else _without_estimate(forest)
     for text in figure.findobj(match=lambda artist: hasattr(artist, "set_parse_math")):
         text.set_parse_math(False)  # type: ignore[attr-defined]  # a column may be called "$x$"
     return figure
 
 
-def _draw(data: Effects | Forest, most: int, sides: Sides) -> Figure:
+def _draw(forest: Forest, most: int, sides: Sides) -> Figure:
     from matplotlib.figure import Figure
 
-    rows, ratio = data.rows[:most], data.measure != "difference"
-    labels = [_wrapped(row.term) for row in rows]
+    terms, ratio = dict([*forest.terms.items()][:most]), forest.measure != "difference"
+    labels = [*map(_wrapped, terms)]
     heights = [max(2, len(sides), label.count("\n") + 1) for label in labels]
     # two lines of 8 points a row, three of three sides, and room for the axis and the legend
     legend = 0.18 * (len(sides) - 2)
@@ -147,26 +148,26 @@ def _draw(data: Effects | Forest, most: int, sides: Sides) -> Figure:
     # what stands alone needs no dashes
     looks = _LOOKS if len(sides) > 1 else {side: _LOOKS[side]._replace(dash="-") for side in sides}
     # what no term has is said once, in the legend
-    told = [side for side in sides if any(getattr(row, side) is not None for row in data.rows)]
-    low, high = _limits([effect for row in rows for side in sides if (effect := getattr(row, side))], ratio)
+    told = [side for side in sides if forest.effects(side)]
+    low, high = _limits(replace(forest, terms=terms).effects(*sides), ratio)
     if ratio:
         axis.set_xscale("log")
     axis.set_xlim(low, high)
     axis.set_ylim(sum(heights) / 2 + 0.15, -0.15)
     axis.axvline(1.0 if ratio else 0.0, color="black", linewidth=0.9)
-    for middle, row in zip(middles, rows, strict=True):
+    for middle, effects in zip(middles, terms.values(), strict=True):
         for place, side in enumerate(sides):
             if side in told:
                 offset = _APART * (place - (len(sides) - 1) / 2)
-                _side(axis, middle + offset, getattr(row, side), looks[side], sides[side][1], (low, high))
+                _side(axis, middle + offset, effects[side], looks[side], sides[side][1], (low, high))
     axis.set_yticks(middles, labels)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="y", visible=False)
     if ratio:
         _ratio_ticks(axis, low, high)
-    per_cent, more = level_text(data.level), len(data.rows) - most
+    per_cent, more = level_text(forest.level), len(forest.terms) - most
     rest = f"\n({more} further terms are not drawn)" if more > 0 else ""
-    axis.set_xlabel(f"{data.measure} for {data.outcome}, {per_cent} interval{rest}", fontsize=8.5)
+    axis.set_xlabel(f"{forest.measure} for {forest.outcome}, {per_cent} interval{rest}", fontsize=8.5)
     for side, (name, _) in sides.items():
         look, label = looks[side], name if side in told else f"{name}: no estimate"
         _mark(axis, [], [], look, dash=look.dash, label=label)
@@ -175,9 +176,7 @@ def _draw(data: Effects | Forest, most: int, sides: Sides) -> Figure:
     return figure
 
 
-def _side(
-    axis: Axes, place: float, effect: Effect | None, look: _Look, name: str, limits: tuple[float, float]
-) -> None:
+def _side(axis: Axes, place: float, effect: Any, look: _Look, name: str, limits: tuple[float, float]) -> None:
     low, high = limits
     if effect is None:
         axis.annotate(
@@ -206,7 +205,7 @@ def _mark(
     line.set(marker=look.marker, markersize=4.5, markerfacecolor=look.fill)
 
 
-def _limits(effects: Sequence[Effect], ratio: bool) -> tuple[float, float]:
+def _limits(effects: Sequence[Any], ratio: bool) -> tuple[float, float]:
     """Ends of the axis: all intervals, but for those that would press the others into a line."""
     scale = math.log if ratio else float
     points = sorted([0.0, *(scale(effect.estimate) for effect in effects)])
@@ -261,14 +260,14 @@ def _wrapped(term: str) -> str:
     return textwrap.fill(" ".join(words), _LABEL_WIDTH, max_lines=3).replace("_ ", "_").replace("\xa0", " ")
 
 
-def _without_estimate(data: Effects | Forest) -> Figure:
+def _without_estimate(forest: Forest) -> Figure:
     """Say in words that there is nothing to draw."""
     from matplotlib.figure import Figure
 
-    terms = f"{len(data.rows):,} term{'s' if len(data.rows) != 1 else ''}"
-    lines = [f"No {data.measure} for {data.outcome} could be estimated ({terms})."]
+    terms = f"{len(forest.terms):,} term{'s' if len(forest.terms) != 1 else ''}"
+    lines = [f"No {forest.measure} for {forest.outcome} could be estimated ({terms})."]
     # the reasons come first in the note of the detail
-    lines += re.findall(r"No estimate from .*?\.(?= |$)", data.note)
+    lines += re.findall(r"No estimate from .*?\.(?= |$)", forest.note)
     text = "\n".join(textwrap.fill(line, 62) for line in lines)
     figure = Figure(figsize=(_WIDTH, 0.5 + 0.16 * (text.count("\n") + 1)))
     figure.text(0.03, 0.5, text, va="center", fontsize=8.5)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from dpsynth.checks import about_patients, together
 from dpsynth.errors import CONFIDENTIAL, InputError
-from dpsynth.evaluation.results import Evaluation
+from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
 from dpsynth.privacy.guarantee import NOT_PRIVATE
@@ -23,6 +23,7 @@ from dpsynth.report.similarity import table_one_section
 from dpsynth.report.words import REPEATED
 
 if TYPE_CHECKING:
+    import pandas as pd
     from jinja2 import Environment
     from markupsafe import Markup
 
@@ -210,11 +211,32 @@ def worded(report: RunReport, sections: list[Section]) -> list[Section]:
     return [reworded(section, about_patients) for section in sections] if report.of_patients else sections
 
 
+#: frames that the sections read; any other is shown as it is
+_FRAMES = (
+    "association", "calibration", "distances", "effects", "events", "finer_than_declared", "gaps", "lags",
+    "marginal", "missing_cells", "outside_bounds", "parts", "paths", "regressions", "roc", "rows_per_patient",
+    "single_columns", "subgroup_scores", "subgroups", "table_one", "table_one_differences", "tails",
+)  # fmt: skip
+
+
 def _others(evaluation: Evaluation) -> Section | None:
-    """Measures that no section is known for, such as those of a later version."""
+    """Measures and frames that no section is known for, such as those of another evaluator."""
     left = [measure for measure in evaluation.measures if home(measure.group) is None]
-    blocks = measure_tables(left) + column_tables(left, "Other measures")
+    grids = [_as_it_is(name, frame) for name, frame in evaluation.details.items() if name not in _FRAMES]
+    blocks = [*measure_tables(left), *column_tables(left, "Other measures"), *grids]
     return Section("others", "Other measures", tuple(blocks)) if blocks else None
+
+
+def _as_it_is(name: str, frame: pd.DataFrame) -> blocks.TableBlock:
+    """A frame as a table, with a badge at each confidential row."""
+    columns = [column for column in frame.columns if column != CONFIDENTIAL]
+    cells = [
+        [cell if isinstance(cell, str) else shown(cell) for cell in plain_cells(frame[c])] for c in columns
+    ]
+    marks = (blocks.Cell("", internal=bool(mark)) for mark in frame[CONFIDENTIAL])
+    return blocks.table(
+        name.replace("_", " "), (*columns, "status"), [*zip(*cells, marks, strict=True)], status=None
+    )
 
 
 # ------------------------------------------------------------------------------------------------

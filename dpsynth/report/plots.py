@@ -7,7 +7,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,9 +16,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
+import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.evaluation.results import Detail, Distances, Marginal, any_internal
+from dpsynth.evaluation.results import any_confidential, frame_rows
 from dpsynth.files.storage import replaced
 from dpsynth.report.words import attempt_in_words, column_value, in_percent, plain, shown
 from dpsynth.table.kinds import kind_of_unit
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 
 # ------------------------------------------------------------------------------------------------
@@ -336,61 +338,73 @@ def draw_groups(groups: Sequence[tuple[float, int]], *, records: int) -> Figure:
 _MOST_BARS = 20
 
 
-def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
+def plot_marginals(frame: pd.DataFrame) -> Plot:
     """Draw one column's distribution, of one table or of several over each other, with the same bins."""
-    tables = [detail.data for detail in details]
-    first = tables[0]
-    numeric = first.type == "numeric"
-    unit = first.unit if kind_of_unit(first.unit) is None else None
-    caption = str(first.column) + (f" ({unit})" if unit else "")
-    missing = [(d.table, d.missing) for d in tables]
-    special = [(d.table, d.special) for d in tables]
-    for what, apart in (("missing", missing), ("special codes", special)):
-        shares = [f"{NAMES[table]} {in_percent(share)}" for table, share in apart if share is not None]
-        if shares:
-            caption += f". {what.capitalize()}: {', '.join(shares)}"
-    if not numeric and len(first.labels) > _MOST_BARS:
-        caption += f". The first {_MOST_BARS} of {len(first.labels)} categories"
-    names = " and ".join(NAMES[d.table] for d in tables)
-    alt = f"Share of records over {first.column}, {names}. " + " ".join(_peak(d) for d in tables)
-    draw = _numeric if numeric else _categories
-    return Plot(lambda: draw(tables), alt, caption, internal=any_internal(details))
+    first, *_ = frame_rows(frame)
+    caption = str(first.column) + (
+        f" ({first.unit})" if first.unit and kind_of_unit(first.unit) is None else ""
+    )
+    for cell, what in (("missing", "Missing"), ("special", "Special codes")):
+        apart = frame_rows(frame[frame["cell"] == cell])
+        if apart:
+            caption += (
+                f". {what}: {', '.join(f'{NAMES[row.table]} {in_percent(row.share)}' for row in apart)}"
+            )
+    bars = frame[frame["cell"].isin(("zero", "bin", "category"))]
+    tables = {str(table): part for table, part in bars.groupby("table", sort=False)}
+    categories = int(((bars["cell"] == "category") & (bars["table"] == first.table)).sum())
+    if categories > _MOST_BARS:
+        caption += f". The first {_MOST_BARS} of {categories} categories"
+    names = " and ".join(NAMES[table] for table in tables)
+    alt = f"Share of records over {first.column}, {names}. " + " ".join(map(_peak, tables.values()))
+    draw = _categories if categories else _numeric
+    return Plot(lambda: draw(tables), alt, caption, internal=any_confidential(frame))
 
 
-def _peak(data: Marginal) -> str:
-    share = data.share
-    if not share or max(share) <= 0:
-        return f"No {data.table} value."
-    place = int(np.argmax(share))
-    if place == 0 and data.zero:
+def _peak(bars: pd.DataFrame) -> str:
+    """Where most records of one table are, in words."""
+    most = frame_rows(bars)[int(np.argmax(bars["share"]))]
+    name = NAMES[most.table]
+    if most.share <= 0:
+        return f"No {most.table} value."
+    first, last = most.lower, most.upper
+    if most.cell == "zero":
         where = "0"
-    elif _is_calendar(data):
+    elif most.cell == "category":
+        where = str(most.label)
+    elif _is_calendar(most.unit):
         # bins end half a step outside
-        first, last = _days(data)[place : place + 2]
-        first, last = math.ceil(first), math.floor(last)
+        first, last = (
+            round_in(day)
+            for round_in, day in zip((math.ceil, math.floor), _days([first, last], most.unit), strict=True)
+        )
         where = column_value(first, "date") + (f" to {column_value(last, 'date')}" if last > first else "")
-    elif data.type == "numeric":
-        first, last = data.edges[place], data.edges[place + 1]
-        if all(edge % 1 == 0.5 for edge in data.edges):  # bins of whole numbers end half a step outside
+    else:
+        if all(edge % 1 == 0.5 for edge in _edges(bars)):  # bins of whole numbers end half a step outside
             first, last = first + 0.5, last - 0.5
         where = plain(first, 4) + (f" to {plain(last, 4)}" if last > first else "")
-    else:
-        where = str(data.labels[place])
-    name = NAMES[data.table]
-    return f"Most frequent in {name}: {where} ({in_percent(share[place])})."
+    return f"Most frequent in {name}: {where} ({in_percent(most.share)})."
 
 
-def _numeric(tables: Sequence[Marginal]) -> Figure:
+def _edges(bars: pd.DataFrame) -> np.ndarray:
+    """Ends of the bins of one table."""
+    return np.append(bars["lower"], bars["upper"].iloc[-1]).astype(float)
+
+
+def _numeric(tables: Mapping[str, pd.DataFrame]) -> Figure:
     figure, (axis,) = panels(height=2.1)
-    log = bool(tables[0].log) and min(tables[0].edges, default=0) > 0
-    is_date = _is_calendar(tables[0])
-    edges = _days(tables[0]) if is_date else np.asarray(tables[0].edges, dtype=float)
+    bars = next(iter(tables.values()))
+    first, *_ = frame_rows(bars)
+    edges = _edges(bars)
+    log = first.scale == "log" and edges.min() > 0
+    is_date = _is_calendar(first.unit)
+    edges = _days(edges, first.unit) if is_date else edges
     scale = _to_equal_widths(np.log(edges) if log else edges)
-    for data in tables:
-        share = np.asarray(data.share, dtype=float) * scale
-        look = TABLES[data.table]
-        axis.stairs(share, edges, label=NAMES[data.table], linewidth=1.6, **look)
-        if data.table == "synthetic":
+    for table, own in tables.items():
+        share = own["share"].to_numpy(dtype=float) * scale
+        look = TABLES[table]
+        axis.stairs(share, edges, label=NAMES[table], linewidth=1.6, **look)
+        if table == "synthetic":
             axis.stairs(share, edges, fill=True, color=look["color"], alpha=0.18, linewidth=0)
     if log:
         axis.set_xscale("log")
@@ -399,21 +413,21 @@ def _numeric(tables: Sequence[Marginal]) -> Figure:
     axis.set_ylabel("share" if np.all(scale == 1) else "share by width")
     if is_date:
         date_ticks(axis.xaxis)
-    axis.set_xlabel(clipped_text(tables[0].unit or "value", 40))
+    axis.set_xlabel(clipped_text(first.unit or "value", 40))
     legend_of_curves(figure, axis, len(tables))
     return figure
 
 
-def _is_calendar(data: Marginal) -> bool:
-    kind = kind_of_unit(data.unit)
+def _is_calendar(unit: str | None) -> bool:
+    kind = kind_of_unit(unit)
     return kind is not None and kind.seconds is not None
 
 
-def _days(data: Marginal) -> np.ndarray:
-    """Edges of dates as days since 1970-01-01."""
-    kind = kind_of_unit(data.unit)
+def _days(edges: ArrayLike, unit: str) -> np.ndarray:
+    """Dates as days since 1970-01-01."""
+    kind = kind_of_unit(unit)
     assert kind is not None
-    return np.asarray(data.edges, dtype=float) * kind.unit_size
+    return np.asarray(edges, dtype=float) * kind.unit_size
 
 
 def _to_equal_widths(edges: np.ndarray) -> np.ndarray:
@@ -427,16 +441,16 @@ def _to_equal_widths(edges: np.ndarray) -> np.ndarray:
     return np.asarray(np.median(widths) / widths)
 
 
-def _categories(tables: Sequence[Marginal]) -> Figure:
-    labels = [str(label) for label in tables[0].labels][:_MOST_BARS]
+def _categories(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    labels = [str(label) for label in next(iter(tables.values()))["label"]][:_MOST_BARS]
     count = max(len(labels), 1)
     figure, (axis,) = panels(height=0.75 + count * (0.16 + 0.09 * len(tables)))
     width = 0.8 / len(tables)
-    for place, data in enumerate(tables):
-        look = TABLES[data.table]
+    for place, (table, bars) in enumerate(tables.items()):
+        look = TABLES[table]
         rows = np.arange(len(labels)) + (place - (len(tables) - 1) / 2) * width
-        share = list(data.share)[: len(labels)]
-        hatch = None if data.table == "synthetic" else "////"
+        share = bars["share"].tolist()[: len(labels)]
+        hatch = None if table == "synthetic" else "////"
         # hatched as well, since print may have no colours
         axis.barh(
             rows,
@@ -445,7 +459,7 @@ def _categories(tables: Sequence[Marginal]) -> Figure:
             color=look["color"] if hatch is None else "white",
             edgecolor=look["color"],
             hatch=hatch,
-            label=NAMES[data.table],
+            label=NAMES[table],
         )
     axis.set_yticks(range(len(labels)), [clipped_text(label, 16) for label in labels])
     axis.set_ylim(len(labels) - 0.4, -0.6)
@@ -456,30 +470,29 @@ def _categories(tables: Sequence[Marginal]) -> Figure:
     return figure
 
 
-def plot_distances(detail: Detail[Distances]) -> Plot:
+def plot_distances(frame: pd.DataFrame) -> Plot:
     """Draw how far synthetic and held-out records lie from their nearest training record."""
-    data = detail.data
-    series = [("synthetic", data.synthetic_to_train)]
-    if (held_out := data.test_to_train) is not None:
-        series.append(("test", held_out))
+    series = {str(table): part for table, part in frame.groupby("table", sort=False)}
 
     def draw() -> Figure:
         figure, (axis,) = panels(height=2.6)
-        for table, share in series:
+        for table, bars in series.items():
             label = f"{NAMES[table]} to training"
-            axis.stairs(share, data.edges, label=label, linewidth=1.6, **TABLES[table])
+            axis.stairs(bars["share"].to_numpy(), _edges(bars), label=label, linewidth=1.6, **TABLES[table])
         axis.set_ylim(bottom=0)
-        axis.set(xlabel=f"distance ({data.space})", ylabel="share of records")
+        axis.set(xlabel=f"distance ({frame['space'].iloc[0]})", ylabel="share of records")
         legend_of_curves(figure, axis, 2, columns=1)
         return figure
 
-    medians = [f"{NAMES[table]} {shown(_median(data.edges, share))}" for table, share in series]
+    medians = [
+        f"{NAMES[table]} {shown(_median(_edges(bars), bars['share']))}" for table, bars in series.items()
+    ]
     alt = f"Distances to the nearest training record. Medians about: {', '.join(medians)}."
-    return Plot(draw, alt, "Distance to the nearest training record", internal=detail.internal)
+    return Plot(draw, alt, "Distance to the nearest training record", internal=any_confidential(frame))
 
 
-def _median(edges: Sequence[float], share: Sequence[float]) -> float:
-    total = np.cumsum(share)
+def _median(edges: np.ndarray, share: ArrayLike) -> float:
+    total = np.cumsum(np.asarray(share))
     if not len(total) or total[-1] <= 0:
         return float(edges[0])
     place = int(np.searchsorted(total, total[-1] / 2))
@@ -490,8 +503,17 @@ def _median(edges: Sequence[float], share: Sequence[float]) -> float:
 MOST_NAMES = 10
 
 
+def matrix_of(frame: pd.DataFrame) -> tuple[list[str], np.ndarray]:
+    """Return the columns of one table's associations, and their matrix, NaN where it is not defined."""
+    columns = [str(name) for name in dict.fromkeys(frame["first"])]
+    places = {name: place for place, name in enumerate(columns)}
+    matrix = np.full((len(columns), len(columns)), np.nan)
+    matrix[frame["first"].map(places), frame["second"].map(places)] = frame["value"].astype(float)
+    return columns, matrix
+
+
 def plot_matrix(
-    matrix: Sequence[Sequence[float | None]],
+    values: np.ndarray,
     columns: Sequence[str],
     *,
     what: str,
@@ -500,7 +522,6 @@ def plot_matrix(
     signed: bool = False,
 ) -> Plot:
     """Draw a matrix of associations in [0, 1], or of differences in [-1, 1] if ``signed``."""
-    values = np.array([[math.nan if v is None else v for v in row] for row in matrix], dtype=float)
 
     def draw() -> Figure:
         from matplotlib import colormaps

@@ -6,15 +6,11 @@ too. Comparisons with real records are internal.
 
 from __future__ import annotations
 
-from dpsynth.evaluation.results import (
-    Calibration,
-    Comparison,
-    DeclaredEffect,
-    Detail,
-    Effects,
-    Evaluation,
-    Roc,
-)
+from collections.abc import Iterator
+from typing import Any
+
+from dpsynth.evaluation.effects import regressions_of
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.report.blocks import (
     MARK,
     Block,
@@ -26,7 +22,6 @@ from dpsynth.report.blocks import (
     Plots,
     Section,
     Sentence,
-    TableBlock,
     column_tables,
     items,
     measure_tables,
@@ -36,7 +31,7 @@ from dpsynth.report.blocks import (
 )
 from dpsynth.report.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
 from dpsynth.report.forest import plot_effects, plot_estimates
-from dpsynth.report.run_report import RunReport, by, score_rows
+from dpsynth.report.run_report import RunReport, score_rows
 from dpsynth.report.verdicts.utility import judged
 from dpsynth.report.verdicts.verdict import get
 from dpsynth.report.words import (
@@ -123,16 +118,14 @@ def _unmeasured(evaluation: Evaluation) -> Sentence:
 
 def _effects(evaluation: Evaluation) -> list[Sentence]:
     sentences = []
-    for detail in evaluation.of(Effects):
-        sides = [side for row in detail.data.rows if (side := judged(row, detail.data)) is not None]
-        signs = [side.same_sign for side in sides if side.same_sign is not None]
+    for each in regressions_of(evaluation):
+        signs = [effect.same_sign for _, effect in judged(each)]
         if signs:
-            study = detail.data.study
-            found = f"A {detail.data.model} regression of {detail.data.outcome} has"
-            if study is not None:
-                found = f"The private estimates of the pre-specified regression {study} have"
+            found = f"A {each.model} regression of {each.outcome} has"
+            if each.study is not None:
+                found = f"The private estimates of the pre-specified regression {each.study} have"
             text = f"{found} {sum(signs)} of {len(signs)} effects in the same direction as in real records."
-            sentences.append(Sentence(text, detail.internal))
+            sentences.append(Sentence(text, each.confidential))
     return sentences
 
 
@@ -146,9 +139,9 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
             caption = f"{label} on held-out real records (line: blind guessing)"
             plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
             blocks.append(Plots((plot,)))
-    rocs = tuple(map(plot_roc, by(evaluation.of(Roc), "model")))
+    rocs = tuple(map(plot_roc, evaluation.groups("roc", "model")))
     blocks += [Heading("Receiver operating characteristic"), Plots(rocs)] if rocs else []
-    calibrations = tuple(map(plot_calibration, by(evaluation.of(Calibration), "model")))
+    calibrations = tuple(map(plot_calibration, evaluation.groups("calibration", "model")))
     blocks += [Heading("Calibration"), Plots(calibrations)] if calibrations else []
     blocks += measure_tables(scores) + column_tables(scores, "Utility")
     if not blocks:
@@ -167,8 +160,8 @@ def replication_section(report: RunReport) -> Section | None:
     evaluation = report.measured
     measures = section_measures(evaluation, "replication")
     compared: list[Block] = []
-    for detail in evaluation.of(Effects):
-        compared += _compared(detail)
+    for each in regressions_of(evaluation):
+        compared += _compared(each)
     compared += measure_tables(measures) + column_tables(measures, "Replication")
     declared = _declared(report)
     if not compared:
@@ -223,63 +216,66 @@ def _survival(estimates: Estimates, internal: bool, status: Cell) -> list[Block]
     ]
 
 
-def _compared(detail: Detail[Effects]) -> list[Block]:
-    data, told = detail.data, detail.data.rows
-    name = f"{data.model.capitalize()} regression of {data.outcome}"
-    study = data.study
-    title = name if study is None else f"{name}, pre-specified as {study}"
-    fitted = f"Fitted to {data.n_real} real and {data.n_synthetic} synthetic records."
-    note = Sentence(f"{fitted} {data.note}".strip(), detail.internal)
+def _compared(each: Any) -> list[Block]:
+    """One regression (:func:`~dpsynth.evaluation.effects.regressions_of`): its fits, a plot and its terms."""
+    name = f"{each.model.capitalize()} regression of {each.outcome}"
+    title = name if each.study is None else f"{name}, pre-specified as {each.study}"
+    fitted = f"Fitted to {each.n_real} real and {each.n_synthetic} synthetic records."
+    note = Sentence(f"{fitted} {each.note}".strip(), each.confidential)
     blocks: list[Block] = [Heading(title), paragraph(note)]
-    if not any(row.real or row.synthetic or row.declared for row in told):
+    if not any(effect for sides in each.terms.values() for effect in sides.values()):
         return blocks  # the note says why; a table of nothing adds nothing
-    blocks.append(Plots((plot_effects(detail),)))
-    caption = f"{name}: effects with intervals ({detail.name})"
-    if study is None:
-        return [*blocks, _two_sides(detail, caption)]
-    return [*blocks, *_three_sides(detail, caption, f"{name}: agreement with real records ({detail.name})")]
+    blocks.append(Plots((plot_effects(each),)))
+    status = Cell("", internal=each.confidential)
+    tables = _three_sides(each, name) if each.study is not None else _two_sides(each, name)
+    return [*blocks, *(table(caption, header, told, status=status) for caption, header, told in tables)]
 
 
-def _two_sides(detail: Detail[Effects], caption: str) -> TableBlock:
-    measure = detail.data.measure
-    header = ("term", f"real {measure}", f"synthetic {measure}", *_ALIKE)
-    told = (
-        (row.term, effect_text(row.real), effect_text(row.synthetic), *_agreement(row))
-        for row in detail.data.rows
-    )
-    return table(caption, header, told, status=Cell("", internal=detail.internal))
+#: caption, header and rows of a table
+_Table = tuple[str, tuple[str, ...], list[tuple[str | Cell, ...]]]
 
 
-def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[TableBlock, TableBlock]:
+def _two_sides(each: Any, name: str) -> Iterator[_Table]:
+    header = ("term", f"real {each.measure}", f"synthetic {each.measure}", *_ALIKE)
+    told = [
+        (term, effect_text(of["real"]), effect_text(of["synthetic"]), *_agreement(of["synthetic"]))
+        for term, of in each.terms.items()
+    ]
+    yield f"{name}: effects with intervals ({each.regression})", header, told
+
+
+def _three_sides(each: Any, name: str) -> Iterator[_Table]:
     """Two tables, since one of all numbers is wider than paper."""
-    told, status = detail.data.rows, Cell("", internal=detail.internal)
-    effects = (
-        (row.term, *(effect_text(side) for side in (row.real, row.declared, row.synthetic))) for row in told
-    )
-    compared = (
-        (row.term, *_agreement(row.declared), Cell(_held(row.declared)), *_agreement(row)) for row in told
-    )
-    sides = ("term", f"real {detail.data.measure}", "pre-specified", "naive: not valid as inference")
+    sides = ("term", f"real {each.measure}", "pre-specified", "naive: not valid as inference")
+    effects: list[tuple[str | Cell, ...]] = [
+        (term, *(effect_text(of[side]) for side in ("real", "declared", "synthetic")))
+        for term, of in each.terms.items()
+    ]
+    yield f"{name}: effects with intervals ({each.regression})", sides, effects
     alike = (
         "term",
         *(f"pre-specified: {name}" for name in _ALIKE),
         "pre-specified: interval covers the real estimate",
         *(f"naive: {name}" for name in _ALIKE),
     )
-    return table(sizes, sides, effects, status=status), table(agreement, alike, compared, status=status)
+    compared = [
+        (term, *_agreement(of["declared"]), Cell(_held(of["declared"])), *_agreement(of["synthetic"]))
+        for term, of in each.terms.items()
+    ]
+    yield f"{name}: agreement with real records ({each.regression})", alike, compared
 
 
 _ALIKE = ("same sign", "overlap", "standardised difference")
 
 
-def _agreement(side: Comparison | None) -> tuple[str | Cell, ...]:
+def _agreement(side: Any) -> tuple[str | Cell, ...]:
     """Same sign, overlap and standardised difference of one side against the real one."""
     if side is None:
         return Cell("n/a"), "n/a", "n/a"
     return Cell(_yes_no(side.same_sign)), shown(side.overlap), shown(side.standardised_difference)
 
 
-def _held(private: DeclaredEffect | None) -> str:
+def _held(private: Any) -> str:
     return _yes_no(None if private is None else private.holds_real)
 
 

@@ -15,22 +15,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import about_patients, few
 from dpsynth.errors import InputError
-from dpsynth.evaluation.results import (
-    Associations,
-    Calibration,
-    Detail,
-    Distances,
-    Effects,
-    Evaluation,
-    Marginal,
-    Measure,
-    Record,
-    Roc,
-)
+from dpsynth.evaluation.effects import regressions_of
+from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, plain_cells
 from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.files.storage import finite
 from dpsynth.files.text import html_lines, show_figures
@@ -48,7 +39,7 @@ from dpsynth.report.curves import (
     plots_over_time,
 )
 from dpsynth.report.forest import plot_effects, plot_estimates
-from dpsynth.report.plots import Plot, plot_attempts, plot_distances, plot_marginals, plot_matrix
+from dpsynth.report.plots import Plot, matrix_of, plot_attempts, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.rules import judge, smallest
 from dpsynth.report.verdicts.utility import judge_studies
@@ -106,21 +97,19 @@ def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
             drawn[name] = plot_intervals(
                 rows, what=words, caption=words, reference=reference, axis_label=words.split(" on ")[0]
             )
-    drawn |= {f"roc[{group[0].data.model}]": plot_roc(group) for group in by(evaluation.of(Roc), "model")}
-    drawn |= {
-        f"calibration[{group[0].data.model}]": plot_calibration(group)
-        for group in by(evaluation.of(Calibration), "model")
-    }
-    drawn |= {detail.name: plot_effects(detail) for detail in evaluation.of(Effects) if detail.data.rows}
+    for name, plot in (("roc", plot_roc), ("calibration", plot_calibration)):
+        curves = evaluation.groups(name, "model")
+        drawn |= {f"{name}[{of_model['model'].iloc[0]}]": plot(of_model) for of_model in curves}
+    drawn |= {each.regression: plot_effects(each) for each in regressions_of(evaluation) if each.terms}
     drawn |= _marginals(evaluation)
-    for detail in evaluation.of(Associations):
-        if detail.data.columns and detail.data.matrix:
-            what = f"Associations of pairs of columns, {detail.data.table} table"
-            drawn[f"associations[{detail.data.table}]"] = plot_matrix(
-                detail.data.matrix, detail.data.columns, what=what, caption=what, internal=detail.internal
-            )
-    found = [plot_distances(detail) for detail in evaluation.of(Distances) if detail.data.edges]
-    return drawn | _numbered("distances", found) | plots_over_time(evaluation)
+    for frame in evaluation.groups("association", "table"):
+        table, (columns, matrix) = frame["table"].iloc[0], matrix_of(frame)
+        what = f"Associations of pairs of columns, {table} table"
+        drawn[f"associations[{table}]"] = plot_matrix(
+            matrix, columns, what=what, caption=what, internal=any_confidential(frame)
+        )
+    drawn |= _numbered("distances", map(plot_distances, evaluation.groups("distances")))
+    return drawn | plots_over_time(evaluation)
 
 
 def summary_plots(names: Iterable[str]) -> list[str]:
@@ -148,31 +137,27 @@ def score_rows(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str,
     return sorted(rows, key=lambda row: order.index(row[0]))
 
 
-def marginal_pairs(evaluation: Evaluation) -> list[list[Detail[Marginal]]]:
+def marginal_pairs(evaluation: Evaluation) -> list[pd.DataFrame]:
     """Distributions of each column, synthetic and real, if both have the same bins."""
     pairs = []
-    for details in by(evaluation.of(Marginal), "column"):
-        tables = {detail.data.table: detail for detail in reversed(details)}
+    for frame in evaluation.groups("marginal", "column"):
+        tables = {str(table): part for table, part in frame.groupby("table", sort=False)}
         chosen = [tables.get("synthetic"), tables.get("train", tables.get("test"))]
-        pair = [detail for detail in chosen if detail is not None and detail.data.share]
-        bins = [detail.data.edges or detail.data.labels for detail in pair]
-        pairs.append([detail for detail, own in zip(pair, bins, strict=True) if own == bins[0]])
-    return [pair for pair in pairs if pair]
+        pair = [part for part in chosen if part is not None]
+        pairs.append(pd.concat([part for part in pair if _bins(part) == _bins(pair[0])]))
+    return pairs
+
+
+def _bins(frame: pd.DataFrame) -> list[list[object]]:
+    bars = frame[frame["cell"].isin(("zero", "bin", "category"))]
+    return [plain_cells(bars[name]) for name in ("lower", "upper", "label")]
 
 
 def _marginals(evaluation: Evaluation) -> dict[str, Plot]:
     distances = {m.name: float(m.value) for m in evaluation.measures if m.value is not None}
-    pairs = {pair[0].data.column: pair for pair in marginal_pairs(evaluation)}
+    pairs = {str(pair["column"].iloc[0]): pair for pair in marginal_pairs(evaluation)}
     worst = sorted(pairs, key=lambda column: -distances.get(f"tvd[{column}]", 0.0))
     return {f"marginal[{column}]": plot_marginals(pairs[column]) for column in worst}
-
-
-def by(details: Iterable[Detail[Record]], name: str) -> list[list[Detail[Record]]]:
-    """Return details with those of one column, or of one model, together."""
-    groups: dict[object, list[Detail[Record]]] = {}
-    for detail in details:
-        groups.setdefault(getattr(detail.data, name), []).append(detail)
-    return list(groups.values())
 
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
@@ -518,9 +503,9 @@ class RunReport:
             evaluation = replace(evaluation.released(), settings=_kept(evaluation.settings, _SETTINGS))
             if self.guarantee is not None and self.guarantee.of_schema:
                 # They show bounds and categories, whatever schema the evaluation was given.
-                evaluation = replace(evaluation, details=())
+                evaluation = replace(evaluation, details={})
         if evaluation is not None and self.guarantee is not None and not self.guarantee.private:
-            evaluation = replace(evaluation, measures=(), details=())
+            evaluation = replace(evaluation, measures=(), details={})
         table = _kept(self.table, _TABLE)
         if self.exact_size:
             table.pop("synthetic_records", None)

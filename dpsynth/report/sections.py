@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dpsynth.checks import together
-from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.results import Detail, Evaluation, Measure, SubgroupRow, Subgroups, SubgroupScores
+from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.text import dump_yaml
 from dpsynth.privacy.guarantee import Guarantee
@@ -185,11 +185,11 @@ def glossary_section(*, internal: bool, studies: bool, levels: bool = False) -> 
 
 def subgroup_section(report: RunReport) -> Section | None:
     """Return the section. None where no column makes subgroups."""
-    found = report.measured.of(Subgroups)
-    if not found:
+    frames = report.measured.groups("subgroups")
+    if not frames:
         return None
-    detail = found[0]
-    data = detail.data
+    rows, scores = frame_rows(frames[0]), _scores(report.measured)
+    data, status = rows[0], Cell("", internal=any_confidential(*frames))
     intro = paragraph(
         "Each subgroup should have its real share of the records.",
         "Predictions should be as good in it as those of a model that learned from real records.",
@@ -197,9 +197,10 @@ def subgroup_section(report: RunReport) -> Section | None:
         f"Intervals are of {level_text(data.level)}.",
     )
     blocks: list[Block] = [intro]
-    if worst := tuple(_worst(detail)):
-        blocks.append(Bullets(worst))
-    blocks.append(_representation(detail))
+    blocks.append(Bullets(tuple(_worst(rows, scores, any_confidential(*frames)))))
+    shares = ((_name(row), *(_share(row, of) for of in ("real", "synthetic", "difference"))) for row in rows)
+    header = ("subgroup", "real", "synthetic", "difference")
+    blocks.append(table("Subgroups: share of the records", header, shares, status=status))
     if data.note:
         blocks.append(paragraph(data.note))
     if data.event is not None and data.model is not None:
@@ -214,80 +215,78 @@ def subgroup_section(report: RunReport) -> Section | None:
                 "share of the event, in percentage points. Above 0, too few events were predicted.",
             )
         )
-        blocks += [_scores(detail, "AUC"), _scores(detail, "Calibration")]
+        blocks += [_score_table(rows, scores, what, status) for what in ("AUC", "Calibration")]
     return Section("subgroups", "Subgroups", tuple(blocks))
 
 
-def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
+#: AUC and calibration by column, subgroup, table that a model learned from, and score
+_Scores = Mapping[tuple[str, str, str, str], Any]
+
+
+def _scores(evaluation: Evaluation) -> _Scores:
+    rows = (row for frame in evaluation.groups("subgroup_scores") for row in frame_rows(frame))
+    return {(row.column, row.subgroup, row.trained_on, row.score): row for row in rows}
+
+
+def _worst(rows: Sequence[Any], scores: _Scores, internal: bool) -> Iterator[Sentence]:
     """The subgroups whose share, and whose AUC, differ most."""
-    rows = detail.data.rows
-    if rows:
-        row = max(rows, key=lambda row: abs(row.difference.value))
-        beyond = sum(not row.difference.lower <= 0 <= row.difference.upper for row in rows)
-        yield Sentence(
-            f"The share of {_name(row)} differs most: {in_percent(row.real.value)} of the training records, "
-            f"{in_percent(row.synthetic.value)} of the synthetic ones. The interval of the difference leaves "
-            f"out 0 in {beyond} of {len(rows)} subgroups.",
-            detail.internal,
-        )
-    losses = {}
-    for place, row in enumerate(rows):
-        made, real = (_of(row, arm).auc for arm in ("synthetic", "train"))
-        if made is not None and real is not None and made.value < real.value:
-            losses[place] = (real.value - made.value, made, real)
-    if losses:
-        place = max(losses, key=lambda place: losses[place][0])
-        _, made, real = losses[place]
-        yield Sentence(
-            f"The AUC in {_name(rows[place])} loses most: {decimals(made.value)} from synthetic records, "
-            f"{decimals(real.value)} from real ones.",
-            detail.internal,
-        )
-
-
-def _representation(detail: Detail[Subgroups]) -> TableBlock:
-    rows = (
-        (_name(row), _percent(row.real), _percent(row.synthetic), _points(row.difference))
-        for row in detail.data.rows
+    row = max(rows, key=lambda row: abs(row.difference))
+    beyond = sum(not row.difference_lower <= 0 <= row.difference_upper for row in rows)
+    yield Sentence(
+        f"The share of {_name(row)} differs most: {in_percent(row.real)} of the training records, "
+        f"{in_percent(row.synthetic)} of the synthetic ones. The interval of the difference leaves "
+        f"out 0 in {beyond} of {len(rows)} subgroups.",
+        internal,
     )
-    header = ("subgroup", "real", "synthetic", "difference")
-    return table("Subgroups: share of the records", header, rows, status=Cell("", internal=detail.internal))
+    losses = []
+    for row in rows:
+        both = (scores.get((row.column, row.subgroup, arm, "auc")) for arm in ("synthetic", "train"))
+        made, real = (None if score is None else score.value for score in both)
+        if made is not None and real is not None and made < real:
+            losses.append((_name(row), made, real))
+    if losses:
+        name, made, real = max(losses, key=lambda loss: loss[2] - loss[1])
+        yield Sentence(
+            f"The AUC in {name} loses most: {decimals(made)} from synthetic records, "
+            f"{decimals(real)} from real ones.",
+            internal,
+        )
 
 
-def _scores(detail: Detail[Subgroups], what: str) -> TableBlock:
-    arms = list(dict.fromkeys(score.trained_on for row in detail.data.rows for score in row.scores))
-    rows = (
-        (_name(row), f"{row.records:,} ({row.events:,})", *(_score(_of(row, arm), what) for arm in arms))
-        for row in detail.data.rows
+def _score_table(rows: Sequence[Any], scores: _Scores, what: str, status: Cell) -> TableBlock:
+    arms = list(dict.fromkeys(arm for _, _, arm, _ in scores))
+    told = (
+        (
+            _name(row),
+            f"{row.records:,.0f} ({row.events:,.0f})",
+            *(_score(scores.get((row.column, row.subgroup, arm, what.lower())), what) for arm in arms),
+        )
+        for row in rows
     )
     learned = {"synthetic": "from synthetic", "train": "from real"}
     header = ("subgroup", "records (events)", *(learned[arm] for arm in arms))
-    caption = f"Subgroups: {what} in held-out records"
-    return table(caption, header, rows, status=Cell("", internal=detail.internal))
+    return table(f"Subgroups: {what} in held-out records", header, told, status=status)
 
 
-def _score(score: SubgroupScores, what: str) -> str:
-    found = score.auc if what == "AUC" else score.calibration
-    if score.why or found is None:
-        return score.why or "n/a"
-    return between(found.value, found.lower, found.upper) if what == "AUC" else _points(found)
+def _score(score: Any, what: str) -> str:
+    if score is None or score.value is None:
+        return "n/a" if score is None else score.why or "n/a"
+    ends = (score.value, score.lower, score.upper)
+    return between(*ends) if what == "AUC" else _points(*ends)
 
 
-def _of(row: SubgroupRow, arm: str) -> SubgroupScores:
-    none = SubgroupScores("synthetic", None, None, "n/a")
-    return next((score for score in row.scores if score.trained_on == arm), none)
+def _name(row: Any) -> str:
+    return f"{row.column}: {row.subgroup}"
 
 
-def _name(row: SubgroupRow) -> str:
-    return f"{row.column}: {row.name}"
+def _share(row: Any, of: str) -> str:
+    value, lower, upper = (getattr(row, f"{of}{end}") for end in ("", "_lower", "_upper"))
+    if of == "difference":
+        return _points(value, lower, upper)
+    return f"{in_percent(value)} ({100 * lower:.1f} to {100 * upper:.1f})"
 
 
-def _percent(share: Estimate) -> str:
-    return f"{in_percent(share.value)} ({100 * share.lower:.1f} to {100 * share.upper:.1f})"
-
-
-def _points(difference: Estimate) -> str:
-    ends = (difference.value, difference.lower, difference.upper)
+def _points(*ends: float) -> str:
     return "{:z.1f} ({:z.1f} to {:z.1f})".format(*(100 * end for end in ends))
 
 

@@ -6,27 +6,15 @@ Tables of tails, point masses and single columns are folded where the rules find
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from dpsynth.evaluation.results import (
-    Associations,
-    Detail,
-    Differences,
-    Distances,
-    Evaluation,
-    FinerThanDeclared,
-    Marginal,
-    Measure,
-    SingleColumnRow,
-    SingleColumns,
-    TableOne,
-    TableOneRow,
-    Tails,
-    TailsRow,
-    any_internal,
-)
-from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM, Percentile
+import pandas as pd
+
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
+from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.blocks import (
     MARK,
     OF_COLUMN,
@@ -47,7 +35,7 @@ from dpsynth.report.blocks import (
     table,
 )
 from dpsynth.report.curves import plot_intervals
-from dpsynth.report.plots import MOST_NAMES, Plot, plot_distances, plot_marginals, plot_matrix
+from dpsynth.report.plots import MOST_NAMES, Plot, matrix_of, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.run_report import RunReport, marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
 from dpsynth.report.verdicts.verdict import Verdict, get
@@ -66,10 +54,10 @@ NOTABLE = 0.1
 def table_one_section(report: RunReport) -> Section | None:
     """Return the section. None where nothing was summarised."""
     evaluation = report.measured
-    tables = evaluation.of(TableOne)
-    if not tables:
+    groups = evaluation.groups("table_one", "group")
+    if not groups:
         return None
-    forms = {row.form for detail in tables for row in detail.data.rows}
+    forms = {form for frame in groups for form in frame["form"]}
     said = [
         text
         for form, text in (
@@ -84,90 +72,94 @@ def table_one_section(report: RunReport) -> Section | None:
     ]
     blocks: list[Block] = [paragraph("Each column of the table in summary, as in a clinical paper.", *said)]
     levels = [Sentence("Each column is a level of patients, which the rows of a patient determine.")]
-    if differences := evaluation.of(Differences):
+    differences = evaluation.groups("table_one_differences", "group")
+    if differences:
         blocks.append(paragraph(*(levels if report.of_patients else []), *_differing(differences[0])))
         blocks.append(paragraph(*_by_chance(differences[0])))
-    for group in dict.fromkeys(detail.data.group for detail in tables):
-        blocks.append(_grid(evaluation, group))
+    compared = {frame_rows(frame)[0].group: frame for frame in differences}
+    blocks += [_grid(frame, compared.get(frame_rows(frame)[0].group)) for frame in groups]
     return Section("table-one", "Table 1: the records", tuple(blocks))
 
 
-def _differing(detail: Detail[Differences]) -> Iterator[Sentence]:
-    data = detail.data
+def _differing(frame: pd.DataFrame) -> Iterator[Sentence]:
     yield Sentence("The standardised mean difference (SMD) is synthetic minus real, in standard deviations.")
-    sizes = {row.column: abs(row.smd) for row in data.rows if row.smd is not None}
+    sizes = {row.column: abs(row.smd) for row in frame_rows(frame) if row.smd is not None}
     if sizes:
         worst = max(sizes, key=lambda name: sizes[name])
         many = sum(size > NOTABLE for size in sizes.values())
         yield Sentence(
             f"It exceeds {NOTABLE} in {many} of {len(sizes)} columns. "
             f"The largest is {decimals(sizes[worst], 2)} ({worst}).",
-            detail.internal,
+            any_confidential(frame),
         )
 
 
-def _by_chance(detail: Detail[Differences]) -> Iterator[Sentence]:
+def _by_chance(frame: pd.DataFrame) -> Iterator[Sentence]:
     yield Sentence("Real records are those that the synthetic ones were made from.")
     yield Sentence(
         "By chance alone, two tables of these sizes stay below about "
-        f"{decimals(detail.data.chance, 2)} in 95 of 100 columns. "
+        f"{decimals(frame['chance'].iloc[0], 2)} in 95 of 100 columns. "
         "Columns with missing values, or of more than two categories, may differ by more.",
-        detail.internal,
+        any_confidential(frame),
     )
 
 
-def _grid(evaluation: Evaluation, group: str | None) -> TableBlock:
-    tables = {d.data.table: d for d in evaluation.of(TableOne) if d.data.group == group}
-    sides = [table for table in ("train", "synthetic") if table in tables]
-    compared = [d for d in evaluation.of(Differences) if d.data.group == group]
-    internal = any(detail.internal for detail in (*tables.values(), *compared))
-    smds = {row.column: row.smd for detail in compared for row in detail.data.rows}
+def _grid(frame: pd.DataFrame, differences: pd.DataFrame | None) -> TableBlock:
+    """The Table 1 of one group of records, real beside synthetic, with its differences."""
+    tables = {str(table): part for table, part in frame.groupby("table", sort=False)}
+    sides = {table: frame_rows(tables[table]) for table in ("train", "synthetic") if table in tables}
+    compared = differences is not None
+    smds = {row.column: row.smd for row in frame_rows(differences)} if differences is not None else {}
 
-    records = [tables[side].data.records for side in sides]
+    records = [int(rows[0].records) for rows in sides.values()]
     empty = [""] if compared else []
     rows = [["n", *(f"{count:,}" for count in records), *empty]]
-    for pair in zip(*(tables[side].data.rows for side in sides), strict=True):
-        smd = smds.get(pair[0].column)
+    for column in dict.fromkeys(row.column for row in next(iter(sides.values()))):
+        of_column = [[row for row in side if row.column == column] for side in sides.values()]
+        smd = smds.get(column)
         first = ["n/a" if smd is None else decimals(smd, 2)] if compared else []
-        for label, cells in _lines(pair, records):
+        for label, cells in _lines(of_column, records):
             rows.append([label, *cells, *first])
             first = empty
     names = {"train": "real", "synthetic": "synthetic"}
     header = ("column", *(names[side] for side in sides), *(("SMD",) if compared else ()))
+    group = frame_rows(frame)[0].group
     caption = "Table 1" if group is None else f"Table 1 of the records with {group}"
+    internal = any_confidential(frame, *([] if differences is None else [differences]))
     status = MARK if internal else None
     return table(caption, header, rows, status=status, folded=True if group is not None else None)
 
 
-def _lines(pair: tuple[TableOneRow, ...], records: list[int]) -> Iterator[tuple[str, list[str]]]:
+def _lines(sides: list[list[Any]], records: list[int]) -> Iterator[tuple[str, list[str]]]:
     """The rows of one column in tables of so many records: its summary, special codes, missing values."""
-    row = pair[0]
+    row = sides[0][0]
     has_unit = row.unit and kind_of_unit(row.unit) is None
     name = f"{row.column} ({row.unit})" if has_unit else row.column
     if row.form == "counts":
-        known = [sum(side.counts) for side in pair]
+        known = [sum(each.count for each in side) for side in sides]
         # of two categories the first follows from the last
-        for place in (1,) if len(row.labels) == 2 else range(len(row.labels)):
-            occurring = [side.counts[place] for side in pair]
-            yield f"{name}: {row.labels[place]}, n (%)", list(map(_part, occurring, known))
+        for category in [*zip(*sides, strict=True)][1 if len(sides[0]) == 2 else 0 :]:
+            counts = [each.count for each in category]
+            yield f"{name}: {category[0].label}, n (%)", list(map(_part, counts, known))
     else:
+        pair = [side[0] for side in sides]
         places = _places(pair)
         form = "mean (SD)" if row.form == "mean" else "median (quartiles)"
         yield f"{name}, {form}", [_number(side, places) for side in pair]
     for what, counts in (
-        ("special codes", [side.special for side in pair]),
-        ("missing", [side.missing for side in pair]),
+        ("special codes", [side[0].special for side in sides]),
+        ("missing", [side[0].missing for side in sides]),
     ):
         if counts[0] is not None:  # the schema decides, and so it is the same in all tables
             shares = [_part(count or 0, of) for count, of in zip(counts, records, strict=True)]
             yield f"{row.column}: {what}, n (%)", shares
 
 
-def _part(count: int, of: int) -> str:
-    return f"{count:,} ({100 * count / of:.1f})" if of else f"{count:,}"
+def _part(count: float, of: float) -> str:
+    return f"{count:,.0f} ({100 * count / of:.1f})" if of else f"{count:,.0f}"
 
 
-def _number(row: TableOneRow, places: int) -> str:
+def _number(row: Any, places: int) -> str:
     if row.center is None:
         return "n/a"
     if kind_of_unit(row.unit) is not None:
@@ -180,7 +172,7 @@ def _number(row: TableOneRow, places: int) -> str:
     return f"{center} (n/a)" if row.spread is None else f"{center} ({row.spread:,.{places}f})"
 
 
-def _places(pair: tuple[TableOneRow, ...]) -> int:
+def _places(pair: list[Any]) -> int:
     """Decimals, the same in all tables: two figures of the larger standard deviation.
 
     Below 100 there is at least one decimal. Medians go by the smallest median or quartile range.
@@ -217,7 +209,7 @@ def closeness_section(evaluation: Evaluation) -> Section | None:
         rows = [(_label(measure.name), "synthetic", measure) for measure in chosen]
         if any(measure.value is not None for measure in chosen):
             drawn.append(plot_intervals(rows, what=words, caption=caption, reference=0.5, axis_label=label))
-    drawn += [plot_distances(detail) for detail in evaluation.of(Distances) if detail.data.edges]
+    drawn += map(plot_distances, evaluation.groups("distances"))
     blocks: list[Block] = [Plots(tuple(drawn))] if drawn else []
     blocks += measure_tables(measures) + column_tables(measures, "Closeness")
     if not blocks:
@@ -289,7 +281,7 @@ def similarity_section(evaluation: Evaluation) -> Section | None:
     said = (*_distributions(evaluation), *_rounded(evaluation))
     if not blocks and not said:
         return None
-    both = any(m.internal for m in measures) or any_internal(evaluation.of(Marginal))
+    both = any(m.internal for m in measures) or any_confidential(*evaluation.groups("marginal"))
     intro = "Distributions of single columns and associations of pairs" + (
         ", synthetic beside real." if both else " in the synthetic table."
     )
@@ -309,14 +301,15 @@ def _distributions(evaluation: Evaluation) -> list[Sentence]:
 
 def _rounded(evaluation: Evaluation) -> list[Sentence]:
     """Columns of the real files with digits beyond the declared steps. This is no fault of any table."""
-    real = [detail for detail in evaluation.of(FinerThanDeclared) if not detail.name.endswith(".synthetic")]
+    finer = [row for frame in evaluation.groups("finer_than_declared") for row in frame_rows(frame)]
+    real = [row for row in finer if row.table != "synthetic"]
     if not real:
         return []
     text = (
         f"The real tables are finer than the schema: {', '.join(rules.between_steps(real))}. They were "
         "rounded before any comparison, as they are before fitting."
     )
-    return [Sentence(text, any_internal(real))]
+    return [Sentence(text, any(row.confidential for row in real))]
 
 
 def _rules(evaluation: Evaluation) -> list[Block]:
@@ -365,7 +358,7 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
     }
     drawn: list[tuple[float, Plot]] = []
     for pair in marginal_pairs(evaluation):
-        drawn.append((-distance.get(pair[0].data.column, 0.0), plot_marginals(pair)))
+        drawn.append((-distance.get(pair["column"].iloc[0], 0.0), plot_marginals(pair)))
     if not drawn:
         return []
     if distance:
@@ -381,23 +374,27 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
 
 
 def _associations(evaluation: Evaluation) -> list[Block]:
-    known = (d for d in evaluation.of(Associations) if d.data.columns and d.data.matrix)
-    details: dict[str, Detail[Associations]] = {detail.data.table: detail for detail in known}
-    if not details:
+    frames = {frame["table"].iloc[0]: frame for frame in evaluation.groups("association", "table")}
+    if not frames:
         return []
+    found = {table: matrix_of(frame) for table, frame in frames.items()}
     plots: list[Plot] = []
     for name, words in (("synthetic", "Synthetic table"), ("train", "Real training table")):
-        if (detail := details.get(name)) is not None:
+        if name in found:
+            names, matrix = found[name]
             what = f"Associations of pairs of columns, {words.lower()}"
-            plots.append(_heat_map(detail.data, what, words, internal=detail.internal))
-    if "synthetic" in details and "train" in details:
-        synthetic, real = details["synthetic"].data, details["train"].data
-        if synthetic.columns == real.columns:
+            internal = any_confidential(frames[name])
+            plots.append(plot_matrix(matrix, names, what=what, caption=words, internal=internal))
+    if "synthetic" in found and "train" in found:
+        (names, made), (real_names, real) = found["synthetic"], found["train"]
+        if names == real_names:
             what = "Difference of the associations, synthetic minus real"
             caption = "Difference: synthetic minus real"
-            plots.append(_heat_map(_difference(synthetic, real), what, caption, internal=True, signed=True))
-    columns = next(iter(details.values())).data.columns
-    all_columns = len({detail.data.column for detail in evaluation.of(Marginal)})
+            plots.append(
+                plot_matrix(made - real, names, what=what, caption=caption, internal=True, signed=True)
+            )
+    columns, _ = next(iter(found.values()))
+    all_columns = len(evaluation.groups("marginal", "column"))
     text = (
         "Between 0 (none) and 1: |Pearson| of two numbers, Cramér's V of two categories, correlation "
         "ratio of one of each. Undefined values are grey."
@@ -413,20 +410,6 @@ def _associations(evaluation: Evaluation) -> list[Block]:
     return blocks
 
 
-def _heat_map(data: Associations, what: str, caption: str, *, internal: bool, signed: bool = False) -> Plot:
-    return plot_matrix(
-        data.matrix, data.columns, what=what, caption=caption, internal=internal, signed=signed
-    )
-
-
-def _difference(synthetic: Associations, real: Associations) -> Associations:
-    matrix = [
-        [None if a is None or b is None else a - b for a, b in zip(*rows, strict=True)]
-        for rows in zip(synthetic.matrix, real.matrix, strict=True)
-    ]
-    return replace(synthetic, matrix=matrix)
-
-
 #: rows that are shown of a table in which something is wrong; the worst come first
 _SHOWN_ROWS = 12
 
@@ -436,13 +419,13 @@ Rule = Callable[[Evaluation], Iterable[Verdict]]
 def column_blocks(evaluation: Evaluation) -> list[Block]:
     """Return the tables of single columns under a heading. Empty where nothing was measured."""
     plain = [m for m in section_measures(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
-    single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
+    single = [row for frame in evaluation.groups("single_columns") for row in frame_rows(frame)]
     numbers_well = _well(evaluation, rules.tails) and _well(evaluation, rules.means)
     masses_well = _well(evaluation, rules.point_masses)
     grids = [
         grid
-        for detail in evaluation.of(Tails)
-        for grid in (_tails(detail, folded=numbers_well), _masses(detail, folded=masses_well))
+        for frame in evaluation.groups("tails", "of")
+        for grid in (_tails(frame, folded=numbers_well), _masses(frame, folded=masses_well))
     ]
     grids.append(_single(single, _well(evaluation, rules.single_columns)))
     blocks = [part for grid in grids if grid.rows for part in _cut(grid)]
@@ -480,55 +463,61 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
     return all(verdict.severity == "good" for verdict in rule(evaluation))
 
 
-def _tails(detail: Detail[Tails], folded: bool) -> TableBlock:
+def _tails(frame: pd.DataFrame, folded: bool) -> TableBlock:
     told = []
-    for row in sorted(detail.data.rows, key=_least_fault):
-        if row.spread is None:
+    for rows in sorted(rules.by_column(frame), key=_least_fault):
+        spread = rows.get("spread_ratio")
+        if spread is None or spread.value is None:
             continue
-        held_out = (row.spread_baseline, row.low_baseline, row.high_baseline)
+        ends = [rows[name] for name in ("percentile_1_error", "percentile_99_error") if name in rows]
+        unit = spread.unit
         told.append(
             (
-                f"{row.column} ({row.unit})" if row.unit else row.column,
-                *_mean(row),
-                f"{column_width(row.deviation_real, row.unit)} → "
-                f"{column_width(row.deviation_synthetic, row.unit)}",
-                estimate_text(row.spread, 2),
-                *(text for end in (row.low, row.high) if end for text in _percentile(end, row.unit)),
-                ", ".join(decimals(value, 2) for value in held_out if value is not None),
+                f"{spread.column} ({unit})" if unit else spread.column,
+                *_mean(rows.get("mean_ratio")),
+                f"{column_width(spread.real, unit)} → {column_width(spread.synthetic, unit)}",
+                estimate_text(spread, 2),
+                *(text for end in ends for text in _percentile(end)),
+                ", ".join(decimals(row.baseline, 2) for row in (spread, *ends) if row.baseline is not None),
             )
         )
     header = ("column", "mean", "mean_ratio", "standard deviation", "spread_ratio",
               "1st percentile", "percentile_1_error", "99th percentile", "percentile_99_error",
               "held out: ratio, errors")  # fmt: skip
     caption = (
-        f"Means, spread and tails{rules.whose_tails(detail)}, real → synthetic, errors in standard "
+        f"Means, spread and tails{rules.whose_tails(frame)}, real → synthetic, errors in standard "
         "deviations of the real column"
     )
     return table(caption, header, told, folded=folded)
 
 
-def _least_fault(row: TailsRow) -> float:
+def _least_fault(rows: Mapping[str, Any]) -> float:
     """The surely largest fault of a column, below 0: a key that sorts the worst first."""
-    return -max((f.least for f in (*rules.faults_of_tails(row), *rules.faults_of_means(row))), default=0.0)
+    return -max((f.least for f in (*rules.faults_of_tails(rows), *rules.faults_of_means(rows))), default=0.0)
 
 
-def _masses(detail: Detail[Tails], folded: bool) -> TableBlock:
-    masses = [(row.column, mass) for row in detail.data.rows for mass in row.masses]
-    masses.sort(key=lambda entry: -abs(entry[1].difference.value))
+def _masses(frame: pd.DataFrame, folded: bool) -> TableBlock:
+    masses = frame_rows(frame[frame["measure"] == "point_mass_error"])
+    masses.sort(key=lambda row: -abs(row.value))
     told = [
-        (name, Cell(str(m.value)), decimals(m.real), decimals(m.synthetic), estimate_text(m.difference, 3))
-        for name, m in masses
+        (m.column, Cell(rules.frequent(m.at)), decimals(m.real), decimals(m.synthetic), estimate_text(m, 3))
+        for m in masses
     ]
     header = ("column", "value", "share, real", "synthetic", "point_mass_error")
-    whose = rules.whose_tails(detail)
+    whose = rules.whose_tails(frame)
     caption = f"Values and times of day of more than 5 % of a column{whose}, errors as differences of shares"
     return table(caption, header, told, folded=folded)
 
 
-def _single(rows: Sequence[SingleColumnRow], folded: bool) -> TableBlock:
+def _single(rows: Sequence[Any], folded: bool) -> TableBlock:
     told = [
-        (row.column, estimate_text(row.auc, 3), _share(row.last_digits), _share(row.baseline))
-        for row in sorted(rows, key=lambda row: -row.auc.value)
+        (
+            row.column,
+            estimate_text(Estimate(row.auc, row.lower, row.upper), 3),
+            _share(row.last_digits),
+            _share(row.baseline),
+        )
+        for row in sorted(rows, key=lambda row: -row.auc)
     ]
     header = ("column", "single_column_auc", "of its last digits alone", "held out")
     return table(
@@ -536,19 +525,19 @@ def _single(rows: Sequence[SingleColumnRow], folded: bool) -> TableBlock:
     )
 
 
-def _mean(row: TailsRow) -> tuple[str, str]:
+def _mean(row: Any) -> tuple[str, str]:
     """Both means and their ratio, of numbers without negative values."""
-    if row.means is None:
+    if row is None:
         return "", ""
-    ends = (column_value(mean, row.unit) for mean in (row.means.real, row.means.synthetic))
-    return " → ".join(ends), estimate_text(row.means.ratio, 2)
+    ends = (column_value(mean, row.unit) for mean in (row.real, row.synthetic))
+    return " → ".join(ends), estimate_text(row, 2)
 
 
-def _percentile(end: Percentile, unit: str | None) -> tuple[str, str]:
-    error = "" if end.error is None else estimate_text(end.error, 2)
-    if end.error is not None and end.few:
-        error = f"{decimals(end.error.value, 2)} (n/a: too few records)"
-    return f"{column_value(end.real, unit)} → {column_value(end.synthetic, unit)}", error
+def _percentile(row: Any) -> tuple[str, str]:
+    error = "" if row.value is None else estimate_text(row, 2)
+    if row.value is not None and row.few:
+        error = f"{decimals(row.value, 2)} (n/a: too few records)"
+    return f"{column_value(row.real, row.unit)} → {column_value(row.synthetic, row.unit)}", error
 
 
 def _share(value: float | None) -> str:

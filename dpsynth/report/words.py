@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.attempt import Measure as AttackMeasure
 from dpsynth.checks import together
 from dpsynth.evaluation.estimates import FALSE_ALARMS, Estimate
-from dpsynth.evaluation.results import Effect, Measure, shown
+from dpsynth.evaluation.results import Measure, shown
 from dpsynth.evaluation.results import shown_interval as shown_interval
 from dpsynth.evaluation.results import shown_with_interval as shown_with_interval
 from dpsynth.privacy.guarantee import STRATIFIED, Guarantee, round_up
@@ -97,7 +97,7 @@ def measured(measure: Measure) -> str:
     return between(value, measure.lower, measure.upper)
 
 
-def effect_text(effect: Effect | None) -> str:
+def effect_text(effect: Any) -> str:
     """An effect with its interval, in as many decimals as the interval deserves."""
     if effect is None:
         return "n/a"

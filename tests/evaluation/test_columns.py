@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -169,23 +171,25 @@ def test_histograms_are_whole_and_public(column: Column) -> None:
     frame = schema.conform(pd.DataFrame({column.name: values})).frame
     found = marginal(frame, column, "synthetic")
     other = marginal(frame.iloc[:5], column, "train")
-    data = found.data
-    assert not found.internal and other.internal
-    assert sum(data.share) + (data.missing or 0.0) + (data.special or 0.0) == pytest.approx(1.0)
-    assert data.special == (pytest.approx(0.075) if column.special else None)
-    assert data.missing == (0.1 if column.missing else None)
+    shares = {cell: [row["share"] for row in found if row["cell"] == cell] for cell in ("missing", "special")}
+    bars = [row for row in found if row["cell"] in ("bin", "zero", "category")]
+    assert {row["table"] for row in found} == {"synthetic"} and {row["table"] for row in other} == {"train"}
+    assert sum(row["share"] for row in found) == pytest.approx(1.0)
+    assert shares["special"] == ([pytest.approx(0.075)] if column.special else [])
+    assert shares["missing"] == ([0.1] if column.missing else [])
     if column.is_numeric:
-        assert data.edges == other.data.edges
-        assert len(data.edges) == len(data.share) + 1 <= 41
-        assert np.all(np.diff(data.edges) > 0)
-        assert data.edges[0] <= column.lower and data.edges[-1] >= column.upper
+        edges = [row["lower"] for row in bars] + [bars[-1]["upper"]]
+        assert [(row["lower"], row["upper"]) for row in other][: len(bars)] == [*pairwise(edges)]
+        assert len(bars) <= 40 and np.all(np.diff(edges) > 0)
+        assert edges[0] <= column.lower and edges[-1] >= column.upper
         present = frame[column.name].dropna().to_numpy(dtype=float)
         present = present[~np.isin(present, column.special)]
-        counted = np.histogram(present, data.edges)[0] / len(frame)
-        assert data.share == pytest.approx(counted.tolist(), abs=0.02)  # rounding of edges on the log scale
-        assert not data.log or data.edges[0] > 0
+        counted = np.histogram(present, edges)[0] / len(frame)
+        # rounding of edges on the log scale
+        assert [row["share"] for row in bars] == pytest.approx(counted.tolist(), abs=0.02)
+        assert bars[0]["scale"] != "log" or edges[0] > 0
     else:
-        assert data.labels == ["low", "mid", "high"]
+        assert [row["label"] for row in bars] == ["low", "mid", "high"]
 
 
 WARD = Column(name="site", kind="categorical", categories=("A", "B", "C", "D"), missing=True)

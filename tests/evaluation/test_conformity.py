@@ -47,9 +47,8 @@ def test_codes_for_no_value_are_neither_outside_nor_undeclared(fields: dict, cel
     assert schema.conform(raw).clipped == {"k": 1}
     (found,) = values_not_allowed(raw, schema)
     assert found == Conformity("k", outside=1, off_step=found.off_step)
-    (detail,) = outside_bounds(raw, schema, "train").details
-    (row,) = vars(detail.data)["rows"]
-    assert (row.column, vars(row)["values"]) == ("k", 1)
+    (row,) = outside_bounds(raw, schema, "train").details["outside_bounds"]
+    assert (row["column"], row["count"]) == ("k", 1)
 
 
 def test_words_for_no_value_are_no_undeclared_category() -> None:

@@ -11,6 +11,7 @@ import pytest
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.evaluation import Evaluation, Measure, adversarial_accuracy, evaluate
 from dpsynth.evaluation.effects import replication
+from dpsynth.evaluation.results import frame_rows
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables, distance_features
 from dpsynth.table.schema import Column, Schema
@@ -61,11 +62,12 @@ def test_every_number_of_real_records_is_internal(result: Evaluation) -> None:
         "values_missing",
         "duplicates_synthetic",
     }
-    assert {d.name for d in result.details if not d.internal} == {
-        "association.synthetic",
-        *(f"marginal[{column}].synthetic" for column in SCHEMA.names),
-        *(f"table_one{outcome}.synthetic" for outcome in ("", "[died = 0]", "[died = 1]")),
-    }
+    released = result.released().details
+    assert set(released) == {"association", "marginal", "table_one"}
+    assert all(set(frame["table"]) == {"synthetic"} for frame in released.values())
+    assert set(released["marginal"]["column"]) == set(SCHEMA.names)
+    groups = {row.group for row in frame_rows(released["table_one"])}
+    assert groups == {None, "died = 0", "died = 1"}
 
 
 @pytest.mark.slow
@@ -78,8 +80,7 @@ def test_what_is_released_does_not_depend_on_real_records(result: Evaluation) ->
         table(150, 0), train=table(60, 8).assign(age=3, died=1), test=table(31, 9), schema=SCHEMA, seed=3
     )
     released, again = result.released(), other.released()
-    assert released.measures == again.measures
-    assert released.details == again.details
+    assert released == Evaluation(again.measures, released.settings, again.details)
     assert result.released().measures == tuple(m for m in result.measures if not m.internal)
 
 
@@ -92,7 +93,7 @@ def test_a_schema_read_off_the_records_releases_nothing() -> None:
     schema = Schema(columns=tuple(columns), outcome="died")
     result = evaluate(table(40, 0), train=table(40, 1), schema=schema, seed=0)
     assert result.settings["unreviewed"] == ["a|b"]
-    assert result.released().measures == () and result.released().details == ()
+    assert result.released().measures == () and result.released().details == {}
 
 
 def test_numbers_of_the_report_are_there(result: Evaluation) -> None:
@@ -150,15 +151,14 @@ def test_digits_beyond_the_declared_step_are_no_difference() -> None:
     rounded = evaluate(made, **plain, schema=schema, seed=0)
     assert fine.measures == rounded.measures
     assert fine["discriminator_auc_hist_gradient_boosting"].value < 0.7
-    found = {detail.name: detail for detail in fine.of_kind("finer_than_declared")}
-    assert set(found) == {"finer_than_declared.train", "finer_than_declared.test"}
-    rows = found["finer_than_declared.train"].data.rows
-    assert [(row.column, row.step) for row in rows] == [("crea", 0.1)]
-    assert vars(rows[0])["values"] == int((train["crea"].dropna().round(1) != train["crea"].dropna()).sum())
-    assert all(detail.internal for detail in found.values())
-    assert rounded.of_kind("finer_than_declared") == ()
+    found = fine.details["finer_than_declared"]
+    assert set(found["table"]) == {"train", "test"} and found["confidential"].all()
+    (row,) = frame_rows(found[found["table"] == "train"])
+    assert (row.column, row.step) == ("crea", 0.1)
+    assert row.count == int((train["crea"].dropna().round(1) != train["crea"].dropna()).sum())
+    assert "finer_than_declared" not in rounded.details
     finer = evaluate(train, train=plain["train"], schema=schema, seed=0)
-    assert [d.internal for d in finer.of_kind("finer_than_declared")] == [False]  # of the synthetic table
+    assert finer.details["finer_than_declared"]["confidential"].tolist() == [False]  # of the synthetic table
 
 
 @pytest.mark.slow
@@ -178,8 +178,8 @@ def test_several_studies_keep_their_names_apart() -> None:
     studies = ["logistic: died ~ age", "linear: age ~ died"]
     found = replication(tables, Settings.of(effects=studies), np.random.default_rng(0))
     assert {"effects_same_sign", "effects_same_sign[2]"} <= {m.name for m in found.measures}
-    assert [d.data.model for d in found.details] == ["logistic", "linear"]
-    assert replication(tables, Settings.of(effects=[]), np.random.default_rng(0)).details == ()
+    assert [row["model"] for row in found.details["regressions"]] == ["logistic", "linear"]
+    assert replication(tables, Settings.of(effects=[]), np.random.default_rng(0)).details == {}
 
 
 def test_progress_is_told_stage_by_stage(result: Evaluation) -> None:
@@ -226,10 +226,10 @@ def test_records_refuse_nonsense() -> None:
     with pytest.raises(KeyError, match="There are: x"):
         Evaluation((measure,))["y"]
     with pytest.raises(InputError, match="not a saved evaluation"):
-        Evaluation.from_dict({"measures": [{"nonsense": 1}], "settings": {}})
+        Evaluation.from_dict({"format": 2, "measures": [{"nonsense": 1}], "settings": {}, "details": {}})
     entry = {"group": "g", "name": "x", "value": 1.0, "internal": None}
     with pytest.raises(InputError, match="`internal` of 'x' must be true or false"):
-        Evaluation.from_dict({"measures": [entry], "settings": {}})
+        Evaluation.from_dict({"format": 2, "measures": [entry], "settings": {}, "details": {}})
 
 
 @pytest.mark.parametrize(

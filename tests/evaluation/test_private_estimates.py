@@ -8,11 +8,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import regressions
 import statsmodels.api as sm
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation import evaluate
 from dpsynth.evaluation.effects import as_fit, replication
+from dpsynth.evaluation.effects import regressions_of as read
 from dpsynth.evaluation.results import Evaluation, Findings
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
@@ -61,7 +63,8 @@ def found(declared, effects=(FORMULA,), **options) -> Findings:
     settings = Settings.of(effects=list(effects), level=LEVEL, **options)
     result = replication(tables, settings, np.random.default_rng(0))
     Evaluation(result.measures, {}, result.details).to_json()  # which refuses NaN and names given twice
-    assert all(entry.internal for entry in (*result.measures, *result.details))
+    assert all(entry.internal for entry in result.measures)
+    assert all(row["confidential"] for rows in result.details.values() for row in rows)
     return result
 
 
@@ -73,12 +76,10 @@ def test_the_comparison_is_that_of_the_definitions() -> None:
     """An overlap of odds ratios in place of logarithms, a sign of a ratio, a division by the wrong error."""
     age, sex = 0.06, -0.4
     result = found([private([age, sex], [0.004, 0.5])])
-    (detail,) = result.details
-    assert detail.data.to_dict()["study"] == "mortality" and [
-        row["term"] for row in detail.data.to_dict()["rows"]
-    ] == list(TERMS)
+    data = regressions.told(result)
+    assert data["study"] == "mortality" and [row["term"] for row in data["rows"]] == list(TERMS)
     overlaps, apart, held = [], [], []
-    for row, value, error in zip(detail.data.to_dict()["rows"], (age, sex), (0.004, 0.5), strict=True):
+    for row, value, error in zip(data["rows"], (age, sex), (0.004, 0.5), strict=True):
         low, real, high = (math.log(row["real"][key]) for key in ("lower", "estimate", "upper"))
         told = row["declared"]
         ends = (value - Z * error, value + Z * error)
@@ -107,10 +108,8 @@ def test_naive_numbers_stay_as_they_are() -> None:
     names = [name for name in values(both) if name.startswith("effects_")]
     assert list(values(plain)) == names and len(values(both)) == len(names) + 6
     assert {name: values(both)[name] for name in names} == values(plain)
-    assert (
-        "study" not in plain.details[0].data.to_dict()
-        and "declared" not in plain.details[0].data.to_dict()["rows"][0]
-    )
+    data = regressions.told(plain)
+    assert data["study"] is None and data["rows"][0]["declared"] is None
 
 
 def test_the_fit_itself_agrees_with_itself() -> None:
@@ -153,7 +152,7 @@ def test_a_linear_study_is_on_the_scale_of_its_outcome() -> None:
     """A difference that is exponentiated."""
     formula = "linear: sbp ~ age"
     told = private([0.4], [0.05], ("age",), formula)
-    (row,) = found([told], (formula,)).details[0].data.to_dict()["rows"]
+    (row,) = regressions.told(found([told], (formula,)))["rows"]
     assert row["declared"]["estimate"] == pytest.approx(0.4)
     assert row["declared"]["lower"] == pytest.approx(0.4 - Z * 0.05)
 
@@ -162,7 +161,7 @@ def test_studies_are_matched_by_their_formula() -> None:
     """Estimates beside another regression, or beside the second study under the first one's names."""
     told = private([0.05, 0.6], [0.01, 0.3])
     result = found([told], ("linear: sbp ~ age", FORMULA))
-    assert [detail.data.to_dict().get("study") for detail in result.details] == [None, "mortality"]
+    assert [row["study"] for row in result.details["regressions"]] == [None, "mortality"]
     assert "declared_covered[2]" in values(result) and "declared_covered" not in values(result)
 
 
@@ -170,12 +169,12 @@ def test_other_increments_are_not_compared_in_silence() -> None:
     """An odds ratio of ten years beside that of one; of two studies of one formula the wrong one."""
     decades = private([0.5, 0.6], [0.1, 0.3], ("age (per 10)", TERMS[1]), name="decades")
     result = found([decades])
-    rows = result.details[0].data.to_dict()["rows"]
+    rows = regressions.told(result)["rows"]
     assert rows[0]["declared"] is None and rows[1]["declared"] is not None
-    assert "no such terms: age (per 10) (pre-specified in decades" in result.details[0].data.to_dict()["note"]
+    assert "no such terms: age (per 10) (pre-specified in decades" in regressions.told(result)["note"]
     assert "over 1 of 2 terms" in result.measures[-1].detail
     model = EffectsModel("logistic", "died", ["age", "sex"], units={"age": 10})
-    rows = found([private([0.05, 0.6], [0.01, 0.3]), decades], (model,)).details[0].data.to_dict()["rows"]
+    rows = regressions.told(found([private([0.05, 0.6], [0.01, 0.3]), decades], (model,)))["rows"]
     assert [row["term"] for row in rows] == list(decades.terms)
     assert math.log(rows[0]["declared"]["estimate"]) == pytest.approx(0.5)
 
@@ -188,10 +187,10 @@ def test_a_term_that_real_records_do_not_tell() -> None:
         declared=[private([0.05, 0.6], [0.01, 0.3])],
     )  # fmt: skip
     result = replication(tables, Settings.of(effects=[FORMULA]), np.random.default_rng(0))
-    row = result.details[0].data.to_dict()["rows"][1]
+    row = regressions.told(result)["rows"][1]
     assert row["real"] is None and row["declared"]["estimate"] == pytest.approx(math.exp(0.6))
     assert row["declared"]["same_sign"] is None and row["declared"]["holds_real"] is None
-    assert json.dumps(result.details[0].data.to_dict(), allow_nan=False)
+    assert json.dumps(result.details, allow_nan=False)
 
 
 def test_declared_studies_are_replicated_by_default() -> None:
@@ -215,12 +214,12 @@ def test_a_subgroup_is_compared_with_itself() -> None:
     ]
     real, made = table(400, 2), table(300, 1)
     result = evaluate(made, train=real, schema=SCHEMA, declared=told, seed=0)
-    first, second = (detail.data for detail in result.details if detail.name.startswith("effects"))
+    first, second = read(result)
     assert (first.study, first.formula, first.n_real) == ("women", women, (real["sex"] == "F").sum())
     assert (second.study, second.n_real, second.n_synthetic) == ("everybody", 400, 300)
     own = real[real["sex"] == "F"]
     fit = sm.Logit((own["died"] == "yes") * 1.0, sm.add_constant(own["age"].astype(float))).fit(disp=False)
-    assert math.log(first.rows[0].real.estimate) == pytest.approx(fit.params.iloc[1], rel=1e-4)
+    assert math.log(first.terms["age"]["real"].estimate) == pytest.approx(fit.params.iloc[1], rel=1e-4)
     for share in ("died ~ 1", EffectsModel("logistic", "died", ())):
         with pytest.raises(InputError, match="effects 'logistic: died ~ 1': name predictors"):
             evaluate(made, train=real, schema=SCHEMA, effects=[share], seed=0)

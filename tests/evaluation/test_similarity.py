@@ -14,7 +14,7 @@ import dpsynth.evaluation.discriminator as discriminator
 from dpsynth.errors import InputError
 from dpsynth.evaluation.associations import correlation_errors
 from dpsynth.evaluation.resemblance import cell_counts, similarity
-from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import sampled
 from dpsynth.report.similarity import _associations
@@ -121,8 +121,9 @@ def test_what_is_released_needs_no_real_record() -> None:
         "values_missing",
         "constraint_violations_synthetic[age < 80 or dead == 1]",
     }
-    names = {d.name for d in released[0].details}
-    assert names == {"association.synthetic", *(f"marginal[{c}].synthetic" for c in SCHEMA.names)}
+    assert set(released[0].details) == {"association", "marginal"}
+    assert all(set(frame["table"]) == {"synthetic"} for frame in released[0].details.values())
+    assert set(released[0].details["marginal"]["column"]) == set(SCHEMA.names)
     share = made["age"].ge(80) & made["dead"].eq(0)
     assert released[0]["constraint_violations_synthetic[age < 80 or dead == 1]"].value == share.mean()
 
@@ -215,12 +216,16 @@ def test_many_columns_are_compared_by_a_part_of_their_pairs(monkeypatch: pytest.
     found = compared(made, train, None, rng=np.random.default_rng(1))
     for n in (60, 90, 120, 150):
         other = compared(made, table(rng, n), table(rng, 80), rng=np.random.default_rng(1))
-        assert {d.name: d for d in found.details}["association.synthetic"] in other.details
-    assert [(part.used, part.total, part.unit) for part in found.parts] == [(4, 10, "pairs of columns")]
+        made_of = [
+            [row for row in each.details["association"] if row["table"] == "synthetic"]
+            for each in (found, other)
+        ]
+        assert made_of[0] == made_of[1] and made_of[0]
+    parts = found.details["parts"]
+    assert [(part["used"], part["total"], part["unit"]) for part in parts] == [(4, 10, "pairs of columns")]
     assert "a random 4 of 10 pairs of columns" in named(found)["association_error"].detail
-    assert not compared(made, train, None, rng=rng, records="all").parts
-    detail = Detail("parts", "parts", True, {"rows": [vars(part) for part in found.parts]})
-    (sentence,) = sampled(Evaluation((), details=(detail,)))
+    assert "parts" not in compared(made, train, None, rng=rng, records="all").details
+    (sentence,) = sampled(Evaluation((), details=found.details))
     assert sentence.startswith("Comparing associations used a random 4 of 10 pairs of columns. This adds a")
     page = "".join(str(block) for block in _associations(Evaluation((), details=found.details)))
     assert "The heat maps show 3 of 5 columns, chosen at random." in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation import estimates
 from dpsynth.evaluation.models import Model
 from dpsynth.evaluation.prediction import calibration_in_the_large, compare_subgroups
-from dpsynth.evaluation.results import Detail, Subgroups
+from dpsynth.evaluation.results import Evaluation, frame_rows
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.subgroups import Grouping, groupings
 from dpsynth.evaluation.tables import Tables
@@ -54,16 +55,21 @@ def table(n: int, seed: int, women: float = 0.5) -> pd.DataFrame:
     return frame.assign(ward=[f"w{i}" for i in wards], died=np.where(died, "yes", "no"))
 
 
-def found(
-    synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, **options: object
-) -> Detail[Subgroups]:
+def found(synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, **options: object) -> Any:
+    """The rows of the subgroups, each with its ``scores`` by table and score, and the facts of all."""
     tables = Tables.of(synthetic, train=train, test=test, schema=SCHEMA)
     settings = Settings.of(**options)
-    (detail,) = compare_subgroups(tables, settings, np.random.default_rng(0)).details
-    return detail
+    details = compare_subgroups(tables, settings, np.random.default_rng(0)).details
+    evaluation = Evaluation((), {}, details)
+    rows = frame_rows(evaluation.details["subgroups"])
+    scores = [row for frame in evaluation.groups("subgroup_scores") for row in frame_rows(frame)]
+    for row in rows:
+        own = (s for s in scores if (s.column, s.subgroup) == (row.column, row.subgroup))
+        row.scores = {(score.trained_on, score.score): score for score in own}
+    return SimpleNamespace(rows=rows, facts=rows[0], internal=evaluation.released() == Evaluation(()))
 
 
-def told(**options: object) -> Detail[Subgroups]:
+def told(**options: object) -> Any:
     real, test = table(900, 1), table(700, 2)
     return found(table(800, 0, women=0.3), real, test, models={"told": Model(lambda seed: Told())}, **options)
 
@@ -71,30 +77,31 @@ def told(**options: object) -> Detail[Subgroups]:
 def test_scores_are_those_of_the_subgroups_own_records():
     """Catches an AUC or a calibration of other records, of the wrong sign, or without its interval."""
     detail, test = told(groups=["patient_sex"]), table(700, 2)
-    assert (detail.data.event, detail.data.model) == ("died = yes", "told")
-    women, men, missing = detail.data.rows
-    assert (women.name, men.name, missing.name) == ("F", "M", "missing")
+    assert (detail.facts.event, detail.facts.model) == ("died = yes", "told")
+    women, men, missing = detail.rows
+    assert (women.subgroup, men.subgroup, missing.subgroup) == ("F", "M", "missing")
     for row in (women, men):
-        own = test[test["patient_sex"] == row.name]
+        own = test[test["patient_sex"] == row.subgroup]
         y, risk = (own["died"] == "yes").to_numpy(), own["risk"].to_numpy()
         assert (row.records, row.events) == (len(own), int(y.sum()))
-        for score in row.scores:  # the model learns nothing, so that both arms are the same
-            assert score.auc == estimates.auc(risk[y], risk[~y])
-            assert score.calibration.value == pytest.approx(float(y.mean() - risk.mean()))
-            assert score.calibration.lower < score.calibration.value < score.calibration.upper
+        for arm in ("synthetic", "train"):  # the model learns nothing, so that both arms are the same
+            auc, calibration = (row.scores[arm, name] for name in ("auc", "calibration"))
+            assert estimates.Estimate(auc.value, auc.lower, auc.upper) == estimates.auc(risk[y], risk[~y])
+            assert calibration.value == pytest.approx(float(y.mean() - risk.mean()))
+            assert calibration.lower < calibration.value < calibration.upper
     # 0 by construction among women and 0.2 among men; 4 standard errors either way
-    assert women.scores[0].calibration.value == pytest.approx(0.0, abs=0.11)
-    assert men.scores[0].calibration.lower > 0.05
+    assert women.scores["synthetic", "calibration"].value == pytest.approx(0.0, abs=0.11)
+    assert men.scores["synthetic", "calibration"].lower > 0.05
 
 
 def test_shares_are_of_both_tables():
     """Catches shares of the held-out records, of records with a value only, or a difference the wrong way."""
-    women, men, missing = told(groups=["patient_sex"]).data.rows
+    women, men, missing = told(groups=["patient_sex"]).rows
     real, made = table(900, 1), table(800, 0, women=0.3)
-    assert women.real.value == pytest.approx((real["patient_sex"] == "F").mean())
-    assert women.synthetic.value == pytest.approx((made["patient_sex"] == "F").mean())
-    assert women.difference.upper < -0.1 and men.difference.lower > 0.1
-    assert missing.real.value == 0 and missing.real.upper > 0
+    assert women.real == pytest.approx((real["patient_sex"] == "F").mean())
+    assert women.synthetic == pytest.approx((made["patient_sex"] == "F").mean())
+    assert women.difference_upper < -0.1 and men.difference_lower > 0.1
+    assert missing.real == 0 and missing.real_upper > 0
 
 
 @pytest.mark.parametrize(("bands", "named"), [(20, True), (21, False)])
@@ -130,21 +137,21 @@ def test_too_few_records_have_no_score(events, others, known):
         groups=["patient_sex"],
         models={"told": Model(lambda seed: Told())},
     )
-    row = detail.data.rows[1]
+    row = detail.rows[1]
     assert (row.records, row.events) == (events + others, events)
-    for score in row.scores:
-        assert (score.auc is not None) == known and score.why == ("" if known else "too few")
-        assert (score.calibration is not None) == known
+    assert len(row.scores) == 4
+    for score in row.scores.values():
+        assert (score.value is not None) == known and score.why == ("" if known else "too few")
 
 
 def test_sex_and_bands_of_age_by_default():
     """Catches a default that takes other columns, and bands that miss an age or overlap."""
-    data = told().data
+    data = told()
     ages = [row for row in data.rows if row.column == "age"]
     assert {row.column for row in data.rows} == {"age", "patient_sex"}
-    assert [row.name for row in ages] == ["below 40", "40 to 64", "65 to 79", "80 and over"]
+    assert [row.subgroup for row in ages] == ["below 40", "40 to 64", "65 to 79", "80 and over"]
     assert sum(row.records for row in ages) == 700
-    assert sum(row.real.value for row in ages) == pytest.approx(1.0)
+    assert sum(row.real for row in ages) == pytest.approx(1.0)
     grouping = Grouping.of(SCHEMA["age"])
     bands = grouping.codes(pd.DataFrame({"age": [18, 39, 40, 64, 65, 79, 80, 95]}))
     assert bands.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -181,12 +188,12 @@ def test_bad_groups_are_refused(groups, error, words):
 def test_without_held_out_records_or_outcome():
     """Catches shares that are lost where nothing can be predicted, or scores of training records."""
     detail = found(table(60, 0), table(60, 1), None)
-    assert "held-out" in detail.data.note and detail.data.event is None
-    assert all(row.scores == () and row.records is None for row in detail.data.rows)
+    assert "held-out" in detail.facts.note and detail.facts.event is None
+    assert all(row.scores == {} and row.records is None for row in detail.rows)
     detail = found(table(60, 0), table(60, 1), table(60, 2), outcome="ward")
-    assert "two categories" in detail.data.note and detail.data.rows[0].scores == ()
+    assert "two categories" in detail.facts.note and detail.rows[0].scores == {}
     tables = Tables.of(table(60, 0), train=table(60, 1), schema=SCHEMA)
-    assert compare_subgroups(tables, Settings.of(groups=[]), np.random.default_rng(0)).details == ()
+    assert compare_subgroups(tables, Settings.of(groups=[]), np.random.default_rng(0)).details == {}
 
 
 def test_everything_is_internal_and_a_failing_model_is_told():
@@ -198,5 +205,5 @@ def test_everything_is_internal_and_a_failing_model_is_told():
         table(300, 2),
         models={"bad": Model(lambda seed: LogisticRegression(solver="none"))},
     )
-    scores = [score for row in detail.data.rows for score in row.scores if score.why != "too few"]
-    assert scores and all("the model failed" in score.why and score.auc is None for score in scores)
+    scores = [score for row in detail.rows for score in row.scores.values() if score.why != "too few"]
+    assert scores and all("the model failed" in score.why and score.value is None for score in scores)

@@ -41,7 +41,7 @@ def test_the_error_that_sampling_adds_is_that_of_repeated_samples(used: int, tot
     means = [table[random_rows(total, used, rng)].mean() for _ in range(4000)]
     reach = 1.959964 * table.std() / np.sqrt(used)  # what the mean's own interval says
     found = on_part([Measure("G", "mean", 0.0, True, "", -reach, reach)], "testing", used, total, 0.95)
-    assert found.parts[0].error == pytest.approx(np.std(means), rel=0.08)
+    assert found.details["parts"][0]["error"] == pytest.approx(np.std(means), rel=0.08)
 
 
 def test_an_evaluation_says_what_it_read() -> None:
@@ -55,7 +55,7 @@ def test_an_evaluation_says_what_it_read() -> None:
     real, test, made = table(), table(), table()
     whole = evaluate(made, train=real, test=test, schema=schema, seed=0)
     part = evaluate(made, train=real, test=test, schema=schema, seed=0, records=40)
-    assert sampled(whole) == () and whole.of_kind("parts") == ()
+    assert sampled(whole) == () and "parts" not in whole.details
     told = "\n".join(sampled(part))
     for what in (
         "Separating synthetic from real records",
@@ -66,7 +66,7 @@ def test_an_evaluation_says_what_it_read() -> None:
         assert f"{what} " in told or f"{what} between" in told
     assert told.count("a random 40 of 80 records") == 4
     assert "which adds a standard error of" in part["nn_accuracy_train"].detail
-    assert part.released().of_kind("parts") == ()
+    assert "parts" not in part.released().details
 
 
 @pytest.mark.parametrize("dtypes", ["categories", "text", "arrow", "floats"])

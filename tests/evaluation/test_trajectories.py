@@ -79,11 +79,13 @@ def test_what_is_not_confidential_follows_from_the_synthetic_table():
     assert released == again
     names = [measure.name for measure in released.measures]
     assert names and all(re.search(r"_synthetic(\[|$)", name) for name in names)
-    drawn = {detail.name for detail in released.details}
-    assert drawn == {"over_time.synthetic", "paths[lab].synthetic", "paths[weight].synthetic"}
-    real = [name.replace("synthetic", "train") for name in drawn]
-    real += ["effects[mixed: lab]", "effects[mixed: weight]"]
-    assert {detail.name for detail in first.details} == drawn.union(real)
+    assert set(released.details) == {"rows_per_patient", "gaps", "lags", "paths"}
+    assert all(set(frame["table"]) == {"synthetic"} for frame in released.details.values())
+    assert set(released.details["paths"]["column"]) == {"lab", "weight"}
+    assert set(first.details) == {*released.details, "regressions", "effects"}
+    assert all(set(first.details[name]["table"]) == {"synthetic", "train"} for name in released.details)
+    models = first.details["regressions"]["regression"].tolist()
+    assert models == ["effects[mixed: lab]", "effects[mixed: weight]"]
 
 
 def test_paths_are_patients_of_the_table():
@@ -92,8 +94,8 @@ def test_paths_are_patients_of_the_table():
     rows = made.sort_values(["id", "day"]).groupby("id").head(SCHEMA.most)
     rows = rows.assign(day=rows["day"] - rows.groupby("id")["day"].transform("first"))
     known = {(tuple(own["day"]), tuple(own["lab"])) for _, own in rows.dropna(subset="lab").groupby("id")}
-    (detail,) = (d for d in found(made).details if d.name == "paths[lab].synthetic")
-    paths = {(tuple(path.times), tuple(path.values)) for path in detail.data.paths}
+    frame = found(made).details["paths"].query("column == 'lab' and table == 'synthetic'")
+    paths = {(tuple(path["time"]), tuple(path["value"])) for _, path in frame.groupby("patient")}
     assert len(paths) == 20 and paths <= known
 
 
@@ -101,17 +103,16 @@ def test_paths_are_patients_of_the_table():
 def test_what_is_drawn_is_the_first_part_of_all(monkeypatch):
     """Catches lags, numbers or patients beyond those that are drawn: the last, others, or one too many."""
     made = visits(300, seed=4)
-    every = {detail.name: detail.data for detail in found(made).details}
+    every = found(made).details
     for name, most in (("_DRAWN_LAGS", SCHEMA.most - 2), ("NUMBERS_DRAWN", 1), ("PATIENTS_DRAWN", 7)):
         monkeypatch.setattr(evaluator, name, most)
-    fewer = {detail.name: detail.data for detail in found(made).details}
-    assert every.keys() - fewer.keys() == {"paths[weight].synthetic", "paths[weight].train"}
-    for table in ("synthetic", "train"):
-        lags = fewer[f"over_time.{table}"].lags
-        assert list(lags) == ["lab"] and len(lags["lab"]) == SCHEMA.most - 2
-        assert lags["lab"] == every[f"over_time.{table}"].lags["lab"][: SCHEMA.most - 2]
-        paths = [found[f"paths[lab].{table}"].paths for found in (every, fewer)]
-        assert (len(paths[0]), paths[1]) == (20, paths[0][:7])
+    fewer = found(made).details
+    assert set(every["paths"]["column"]) == {"lab", "weight"} and set(fewer["lags"]["column"]) == {"lab"}
+    drawn = every["lags"].query(f"column == 'lab' and lag <= {SCHEMA.most - 2}").reset_index(drop=True)
+    pd.testing.assert_frame_equal(fewer["lags"], drawn)
+    assert set(every["paths"]["patient"]) == set(range(20))
+    drawn = every["paths"].query("column == 'lab' and patient < 7").reset_index(drop=True)
+    pd.testing.assert_frame_equal(fewer["paths"], drawn, check_dtype=False)
 
 
 def test_few_patients_have_no_numbers():
@@ -170,7 +171,7 @@ def test_an_order_that_is_no_column_has_no_gaps():
     for name in ("rows_tvd", "lag1_synthetic[lab]", "lag1_train[lab]", "transition_tvd[grade]"):
         assert result[name].value == pytest.approx(timed[name].value, abs=0.01)
     assert not any("gap" in measure.name or "span" in measure.name for measure in result.measures)
-    assert all(not detail.data.gaps for detail in result.of_kind("over_time"))
+    assert "gaps" not in result.details and "gaps" in timed.details
     with pytest.raises(DataError, match="train table: the table lacks the column 'day', which orders"):
         found(made, REAL.drop(columns="day"), None, schema)
 
@@ -192,7 +193,7 @@ def test_values_between_steps_are_rounded_and_reported():
     assert (numbers[~np.isnan(numbers)] % 1 == 0).all()
     off = made.assign(day=made["day"] - 400)
     result = evaluate_tables(Tables.of(off, train=off, schema=SCHEMA), Settings.of(reference=False))
-    assert {detail.name for detail in result.of_kind("outside_bounds")} == {"outside_bounds.train"}
+    assert set(result.details["outside_bounds"]["table"]) == {"train"}
 
 
 def test_limits_that_nobody_reviewed_make_everything_confidential():
@@ -201,7 +202,8 @@ def test_limits_that_nobody_reviewed_make_everything_confidential():
     columns = tuple(lab if column.name == "lab" else column for column in SCHEMA.columns)
     schema = SCHEMA.model_copy(update={"columns": columns})
     result = evaluate_tables(Tables.of(visits(50, seed=4), train=visits(50), schema=schema), Settings.of())
-    assert not result.released().measures and result.settings["unreviewed"] == ["lab"]
+    assert not result.released().measures and not result.released().details
+    assert result.settings["unreviewed"] == ["lab"]
 
 
 def test_details_speak_of_patients():
@@ -241,8 +243,8 @@ def test_nafld_has_the_numbers_of_the_literature_table():
     spread = [result[f"{name}_sd_train[hdl]"].value for name in ("between", "within", "mixed_between")]
     assert spread == pytest.approx([15.2, 7.3, 13.3], abs=0.06)
     assert result["gap_ks"].lower < 0.02 and result["patient_auc_hist_gradient_boosting"].value < 0.55
-    (effects,) = (d.data for d in result.details if d.name == "effects[mixed: hdl]")
-    assert effects.rows[-1].real.estimate == pytest.approx(-12.1, abs=0.06)
+    effects = result.details["effects"].query("regression == 'effects[mixed: hdl]' and side == 'real'")
+    assert effects["estimate"].iloc[-1] == pytest.approx(-12.1, abs=0.06)
 
 
 def test_every_measure_is_documented():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from regressions import told
 
 from dpsynth.evaluation.effects import (
     compare_effects,
@@ -207,8 +208,8 @@ def test_what_somebody_asked_for_is_fitted_as_it_is() -> None:
     rng = np.random.default_rng(0)
     tables = Tables.of(real, train=real, schema=SCHEMA)
     asked = replication(tables, Settings(effects=["logistic: died ~ age + lab0"]), rng)
-    assert "Left out of the usual study" not in asked.details[0].data.to_dict()["note"]
-    assert len(asked.details[0].data.to_dict()["rows"]) == 2
+    assert "Left out of the usual study" not in told(asked)["note"]
+    assert len(told(asked)["rows"]) == 2
 
 
 def test_the_usual_study_has_estimates() -> None:
@@ -216,6 +217,6 @@ def test_the_usual_study_has_estimates() -> None:
     real = table(300, 7, (0.95, 0.95, 0.0, 0.0))
     tables = Tables.of(real, train=real, schema=SCHEMA)
     found = replication(tables, Settings(outcome="died"), np.random.default_rng(0))
-    data = found.details[0].data.to_dict()
+    data = told(found)
     assert data["n_real"] >= 150 and "lab0" in data["note"] and "lab0" not in data["formula"]
     assert {measure.name: measure.value for measure in found.measures}["effects_same_sign"] == 1.0

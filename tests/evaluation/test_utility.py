@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,16 +70,6 @@ def found(
     return {measure.name: measure for measure in findings.measures}
 
 
-def numbers(data: Any) -> Iterator[Any]:
-    if isinstance(data, dict):
-        assert all(isinstance(key, str) for key in data)
-        data = list(data.values())
-    if isinstance(data, list):
-        yield from itertools.chain.from_iterable(numbers(entry) for entry in data)
-    else:
-        yield data
-
-
 def check(findings: Findings) -> None:
     """What holds of all findings: unique names, JSON, plain numbers, intervals around values, reasons."""
     evaluation = Evaluation(findings.measures, {}, findings.details)
@@ -92,10 +82,9 @@ def check(findings: Findings) -> None:
         if measure.lower is not None and measure.upper is not None:
             assert measure.value is not None and math.isfinite(measure.lower)
             assert measure.lower <= measure.value + 1e-9 and measure.value <= measure.upper + 1e-9
-    for detail in findings.details:
-        assert detail.internal
-        for entry in numbers(detail.data.to_dict()):
-            assert type(entry) in (str, int, float) and (type(entry) is not float or math.isfinite(entry))
+    for entry in (entry for rows in findings.details.values() for row in rows for entry in row.values()):
+        assert type(entry) in (str, int, float, bool) and (type(entry) is not float or math.isfinite(entry))
+    assert all(row["confidential"] for rows in findings.details.values() for row in rows)
 
 
 @pytest.fixture(scope="module")
@@ -212,20 +201,18 @@ def test_level_and_resamples_reach_the_intervals() -> None:
 def test_curves(three: Findings) -> None:
     """Would catch curves of the wrong training, without their AUC, or too long to draw."""
     value = {measure.name: measure.value for measure in three.measures}
-    names = {detail.name for detail in three.details}
-    assert names == {
-        f"{kind}.{table}.{model}"
-        for kind in ("roc", "calibration")
-        for table in ("synthetic", "train")
-        for model in CLASSIFIERS
-    }
-    for detail in three.details:
-        part = "" if detail.data.trained_on == "synthetic" else "_real"
-        if detail.kind == "roc":
-            assert detail.data.auc == value[f"auc{part}_{detail.data.model}"]
-            assert len(detail.data.fpr) == len(detail.data.tpr) <= 200
-        else:
-            assert len(detail.data.predicted) <= 10 and sum(detail.data.count) == 250
+    known = {(table, model) for table in ("synthetic", "train") for model in CLASSIFIERS}
+    frames = {name: pd.DataFrame(rows) for name, rows in three.details.items()}
+    assert set(frames) == {"roc", "calibration"}
+    for name, frame in frames.items():
+        curves = dict(iter(frame.groupby(["trained_on", "model"])))
+        assert set(curves) == known
+        for (table, model), curve in curves.items():
+            part = "" if table == "synthetic" else "_real"
+            if name == "roc":
+                assert set(curve["auc"]) == {value[f"auc{part}_{model}"]} and len(curve) <= 200
+            else:
+                assert len(curve) <= 10 and curve["count"].sum() == 250
 
 
 @pytest.mark.parametrize(

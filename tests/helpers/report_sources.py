@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Iterable, Iterator
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
 
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.effects import COMPARISONS
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.results import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 from dpsynth.privacy.events import training_event
 from dpsynth.report.run_report import RunReport
@@ -87,248 +88,276 @@ def column_names(columns: int, hostile: bool) -> tuple[str, ...]:
     return (*HOSTILE, *names)[:columns] if hostile else names
 
 
-#: what a test does not say of the data of a detail
-_UNSAID: dict[str, dict[str, Any]] = {
-    "marginal": {"missing": None, "special": None, "unit": None, "log": False, "zero": False},
-    "calibration": {"count": []},
-    "distances": {"space": "encoded"},
-    "effects": {
-        "formula": "",
-        "event": None,
-        "level": 0.95,
-        "note": "",
-        "problems": {},
-        "separated": [],
-        "n_real": 1000,
-        "n_synthetic": 1000,
-    },
-}
-_UNSAID_OF_ROWS: dict[str, dict[str, Any]] = {
-    "effects": {"real": None, "synthetic": None},
-    "single_columns": {"size": 1000, "baseline": None},
-}
-
-
-def detail(kind: str, name: str, internal: bool, data: dict[str, Any]) -> Detail[Any]:
-    """A detail, with what ``data`` leaves out filled in."""
-    data = _UNSAID.get(kind, {}) | data
-    if kind in _UNSAID_OF_ROWS:
-        data["rows"] = [_UNSAID_OF_ROWS[kind] | row for row in data["rows"]]
-    return Detail.from_dict({"kind": kind, "name": name, "internal": internal, "data": data})
-
-
-def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
-    """One detail of each kind and table; those of real tables hold planted numbers."""
+def details_of(columns: tuple[str, ...], numbers: Numbers) -> dict[str, list[dict[str, Any]]]:
+    """Rows of each frame and table; those of real tables hold planted numbers."""
+    found = Findings()
     rng = np.random.default_rng(0)
     for place, name in enumerate(columns):
         for table in ("synthetic", "train"):
-            internal = table == "train"
-            raw = rng.dirichlet(np.full(20 if place % 3 else 5, 2.0)).tolist()
-            share = [numbers(0.2) for _ in raw] if internal else raw
-            data: dict[str, Any] = {
-                "column": name,
-                "table": table,
-                "share": share,
-                "unit": None,
-                "log": False,
-            }
-            data["missing"] = (numbers(0.1) if internal else 0.125) if place % 2 else None
-            if place % 3:
-                edges = np.geomspace if place % 3 == 1 else np.linspace
-                data |= {"type": "numeric", "edges": edges(1, 1000, len(raw) + 1).tolist()}
-                data |= {"unit": 'mg/"dl"', "log": place % 3 == 1}
-            else:
-                data |= {"type": "categories", "labels": [f"<b>{i}</b> of {name}" for i in range(len(raw))]}
-            yield detail("marginal", f"marginal[{name}].{table}", internal, data)
+            rows = _marginal(place, name, table, numbers, rng)
+            found.frame("marginal", rows, confidential=table == "train")
     for table in ("synthetic", "train"):
         matrix = np.abs(np.corrcoef(rng.normal(size=(len(columns), len(columns) + 9)))).clip(0, 1)
-        rows = [[numbers(0.3) for _ in row] for row in matrix] if table == "train" else matrix.tolist()
-        data = {"table": table, "columns": list(columns), "matrix": rows}
-        yield detail("association", f"association.{table}", table == "train", data)
+        values = [[numbers(0.3) for _ in row] for row in matrix] if table == "train" else matrix.tolist()
+        pairs = [
+            {"table": table, "first": first, "second": second, "value": value}
+            for first, row in zip(columns, values, strict=True)
+            for second, value in zip(columns, row, strict=True)
+        ]
+        found.frame("association", pairs, confidential=table == "train")
     for model in MODELS:
         for table in ("synthetic", "train"):
-            fpr = np.linspace(0, 1, 50)
-            data = {"trained_on": table, "model": model, "fpr": fpr.tolist(), "auc": numbers(0.8)}
-            data["tpr"] = [numbers(float(f ** (0.4 if table == "train" else 0.55)) * 0.98) for f in fpr]
-            yield detail("roc", f"roc.{table}.{model}", True, data)
-            data = {"trained_on": table, "model": model, "count": [30] * 8}
-            data |= {"predicted": [numbers(p) for p in np.linspace(0.05, 0.9, 8)]}
-            data |= {"observed": [numbers(p) for p in np.linspace(0.1, 0.8 if table == "train" else 0.7, 8)]}
-            yield detail("calibration", f"calibration.{table}.{model}", True, data)
-    effects = [
-        {
-            "term": name,
-            "real": {"estimate": numbers(1.2), "lower": numbers(1.05), "upper": numbers(1.5)},
-            "synthetic": None
-            if place == 1
-            else {"estimate": numbers(1.1), "lower": numbers(0.8), "upper": numbers(1.4)},
-            "same_sign": None if place == 1 else bool(place % 3),
-            "overlap": None if place == 1 else numbers(0.6),
-            "standardised_difference": None if place == 1 else numbers(0.4),
-        }
-        for place, name in enumerate(columns)
-    ]
-    data = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": effects}
-    yield detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
-    yield compared_study(study_of("<i>mortality</i>", columns), numbers)
-    yield from believable_details(columns, numbers)
-    yield from table_one_details(columns, numbers)
-    yield subgroup_detail(columns, numbers)
-    yield from patient_details(columns, numbers)
-    data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
-    data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
-    data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
-    yield detail("distances", "distances.euclidean", True, data)
+            _curves(found, table, model, numbers)
+    effects: list[dict[str, Any]] = []
+    for place, name in enumerate(columns):
+        effects.append(effect(name, "real", _interval(numbers, 1.2, 1.05, 1.5)))
+        if place == 1:
+            effects.append(effect(name, "synthetic"))
+            continue
+        made = _interval(numbers, 1.1, 0.8, 1.4)
+        alike = {"same_sign": bool(place % 3), "overlap": numbers(0.6)}
+        effects.append(effect(name, "synthetic", made, **alike, standardised_difference=numbers(0.4)))
+    regression(found, "effects.logistic", effects, model="logistic", outcome="death", measure="odds ratio")
+    compared_study(found, study_of("<i>mortality</i>", columns), numbers)
+    believable_details(found, columns, numbers)
+    table_one_details(found, columns, numbers)
+    subgroup_details(found, columns, numbers)
+    patient_details(found, columns, numbers)
+    ends = [numbers(e) for e in np.linspace(0.01, 2, 21)]
+    for table, near in (("synthetic", 0.05), ("test", 0.04)):
+        rows = [
+            {"table": table, "space": "euclidean", "lower": low, "upper": high, "share": numbers(near)}
+            for low, high in pairwise(ends)
+        ]
+        found.frame("distances", rows, confidential=True)
+    return found.details
 
 
-def compared_study(study: Estimates, numbers: Numbers) -> Detail:
+def _marginal(
+    place: int, name: str, table: str, numbers: Numbers, rng: np.random.Generator
+) -> list[dict[str, Any]]:
+    internal = table == "train"
+    raw = rng.dirichlet(np.full(20 if place % 3 else 5, 2.0)).tolist()
+    share = [numbers(0.2) for _ in raw] if internal else raw
+    of = {"column": name, "table": table, "unit": 'mg/"dl"' if place % 3 else None}
+    of |= {"scale": "log" if place % 3 == 1 else "linear"}
+    cells: list[dict[str, Any]]
+    if place % 3:
+        edges = (np.geomspace if place % 3 == 1 else np.linspace)(1, 1000, len(raw) + 1).tolist()
+        cells = [{"cell": "bin", "lower": low, "upper": high, "label": None} for low, high in pairwise(edges)]
+    else:
+        labels = [f"<b>{i}</b> of {name}" for i in range(len(raw))]
+        cells = [{"cell": "category", "lower": None, "upper": None, "label": label} for label in labels]
+    rows = [of | cell | {"share": part} for cell, part in zip(cells, share, strict=True)]
+    if place % 2:
+        missing = {"cell": "missing", "lower": None, "upper": None, "label": None}
+        rows.append(of | missing | {"share": numbers(0.1) if internal else 0.125})
+    return rows
+
+
+def _curves(found: Findings, table: str, model: str, numbers: Numbers) -> None:
+    of = {"trained_on": table, "model": model}
+    auc, grid = numbers(0.8), np.linspace(0, 1, 50).tolist()
+    heights = [numbers(float(f ** (0.4 if table == "train" else 0.55)) * 0.98) for f in grid]
+    rows = [of | {"fpr": fpr, "tpr": tpr, "auc": auc} for fpr, tpr in zip(grid, heights, strict=True)]
+    found.frame("roc", rows, confidential=True)
+    predicted = [numbers(p) for p in np.linspace(0.05, 0.9, 8)]
+    observed = [numbers(p) for p in np.linspace(0.1, 0.8 if table == "train" else 0.7, 8)]
+    groups = zip(predicted, observed, strict=True)
+    rows = [of | {"predicted": p, "observed": o, "count": 30} for p, o in groups]
+    found.frame("calibration", rows, confidential=True)
+
+
+def _interval(numbers: Numbers, *near: float) -> dict[str, float]:
+    return dict(zip(("estimate", "lower", "upper"), map(numbers, near), strict=True))
+
+
+def effect(term: str, side: str, interval: dict[str, float] | None = None, **compared: Any) -> dict[str, Any]:
+    """A row of the frame of effects, with what a test does not say left out."""
+    none = dict.fromkeys(("estimate", "lower", "upper", "p_value", *COMPARISONS))
+    return {"term": term, "side": side} | none | (interval or {}) | compared
+
+
+def regression(found: Findings, name: str, rows: list[dict[str, Any]], **facts: Any) -> None:
+    """Append a regression and its effects, with what a test does not say filled in."""
+    row = {
+        "regression": name,
+        "study": None,
+        "model": "logistic",
+        "formula": "",
+        "outcome": "y",
+        "event": None,
+    }
+    row |= {"measure": "difference", "level": 0.95, "note": ""}
+    row |= {"n_real": 7131, "problem_real": "", "separated_real": False}
+    row |= {"n_synthetic": 500, "problem_synthetic": "", "separated_synthetic": False}
+    found.frame("regressions", [row | facts], confidential=True)
+    found.frame("effects", [{"regression": name, **own} for own in rows], confidential=True)
+
+
+def regression_of(rows: Iterable[dict[str, Any]], **facts: Any) -> dict[str, list[dict[str, Any]]]:
+    """Details of one regression from rows of a term with ``real``, ``synthetic`` and ``declared`` estimates.
+
+    ``same_sign`` and what else compares stands in the row for the synthetic estimate, which is by default the
+    real one, and in the private one for itself.
+    """
+    found, effects = Findings(), []
+    for row in rows:
+        compared = {name: row[name] for name in COMPARISONS if row.get(name) is not None}
+        made = row.get("synthetic") or (row["real"] if compared else None)
+        effects += [
+            effect(row["term"], "real", row.get("real")),
+            effect(row["term"], "synthetic", made, **compared),
+        ]
+        if "declared" in row:
+            effects.append(effect(row["term"], "declared", row["declared"]))
+    regression(found, "effects", effects, **facts)
+    return found.details
+
+
+def compared_study(found: Findings, study: Estimates, numbers: Numbers) -> None:
     """A declared study beside real and synthetic records: its estimates are public, all else is planted."""
 
     def fitted(near: float) -> dict[str, float]:
-        return {"estimate": numbers(near), "lower": numbers(0.6 * near), "upper": numbers(1.5 * near)}
+        return _interval(numbers, near, 0.6 * near, 1.5 * near)
 
     def against(place: int) -> dict[str, Any]:
         alike = {"same_sign": bool(place % 4), "overlap": numbers(0.5), "covered": True}
         return alike | {"standardised_difference": numbers(0.7)}
 
-    rows = [
-        {
-            "term": effect["term"],
-            "real": fitted(effect["estimate"]),
-            "synthetic": None if place == 1 else fitted(1.4),
-            "declared": None if place == 2 else effect | against(place) | {"holds_real": bool(place % 5)},
-            **(against(place + 1) if place != 1 else dict.fromkeys(against(0))),
-        }
-        for place, effect in enumerate(study.effects())
-    ]
-    data = {"study": study.study, "model": study.kind, "outcome": study.outcome, "measure": study.measure}
-    data |= {"rows": rows, "n_real": 7131, "n_synthetic": 500, "note": "", "level": 0.95}
-    return detail("effects", "effects.declared", True, data)
+    rows = []
+    for place, told in enumerate(study.effects()):
+        own: dict[str, Any] = {name: told[name] for name in ("estimate", "lower", "upper", "p_value")}
+        rows.append(effect(told["term"], "real", fitted(told["estimate"])))
+        made = (None, {}) if place == 1 else (fitted(1.4), against(place + 1))
+        rows.append(effect(told["term"], "synthetic", made[0], **made[1]))
+        private = (None, {}) if place == 2 else (own, against(place) | {"holds_real": bool(place % 5)})
+        rows.append(effect(told["term"], "declared", private[0], **private[1]))
+    regression(
+        found,
+        "effects.declared",
+        rows,
+        study=study.study,
+        model=study.kind,
+        outcome=study.outcome,
+        measure=study.measure,
+    )
 
 
-def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+def believable_details(found: Findings, columns: tuple[str, ...], numbers: Numbers) -> None:
     """Tails, point masses, single columns and steps: everything in them was read off real records."""
 
-    def estimate(near: float) -> dict[str, float]:
-        return {"value": numbers(near), "lower": numbers(near - 0.1), "upper": numbers(near + 0.1)}
+    def compared(measure: str, real: float, synthetic: float, near: float, **more: Any) -> dict[str, Any]:
+        row = {"measure": measure, "at": None, "real": numbers(real), "synthetic": numbers(synthetic)}
+        return row | {"few": False, **_estimate(numbers, near), "baseline": None} | more
 
-    def percentile(near: float) -> dict[str, Any]:
-        return {"real": numbers(near), "synthetic": numbers(3 * near), "error": estimate(2.0)}
-
-    tails = [
-        {
-            "column": name,
-            "unit": "<i>mg</i>" if place % 2 else None,
-            "deviation_real": numbers(1.5),
-            "deviation_synthetic": numbers(4.5),
-            "spread": estimate(3.0),
-            "spread_baseline": numbers(1.0),
-            "low": percentile(0.2),
-            "low_baseline": numbers(0.1),
-            "high": percentile(9.0),
-            "high_baseline": numbers(0.1),
-            "masses": [
-                {"value": "<u>none</u>", "real": numbers(0.7), "synthetic": numbers(0.36),
-                 "difference": estimate(-0.34)}
-            ],
-        }
-        for place, name in enumerate(columns)
-    ]  # fmt: skip
-    yield detail("tails", "tails", True, {"rows": tails})
-    single = [
-        {"column": name, "auc": estimate(0.8), "last_digits": numbers(0.75),
-         "baseline": numbers(0.5), "size": 7133}
-        for name in columns
-    ]  # fmt: skip
-    yield detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": single})
-    data = {"train": numbers(1.9), "synthetic": numbers(1.1), "ratio": estimate(0.6)}
-    yield detail("missing_cells", "missing_cells", True, data)
+    rows = []
+    for place, name in enumerate(columns):
+        of = {"of": "records", "column": name, "unit": "<i>mg</i>" if place % 2 else None}
+        rows += [
+            of | compared("spread_ratio", 1.5, 4.5, 3.0, baseline=numbers(1.0)),
+            of | compared("percentile_1_error", 0.2, 0.6, 2.0, baseline=numbers(0.1)),
+            of | compared("percentile_99_error", 9.0, 27.0, 2.0, baseline=numbers(0.1)),
+            of | compared("point_mass_error", 0.7, 0.36, -0.34, at="<u>none</u>"),
+        ]
+    found.frame("tails", rows, confidential=True)
+    single = []
+    for name in columns:
+        auc = _estimate(numbers, 0.8)
+        row = {"column": name, "auc": auc["value"], "lower": auc["lower"], "upper": auc["upper"]}
+        row |= {"last_digits": numbers(0.75), "size": 7133, "baseline": numbers(0.5)}
+        single.append(row | {"reference": "held-out"})
+    found.frame("single_columns", single, confidential=True)
+    ratio = _estimate(numbers, 0.6)
+    row = {"train": numbers(1.9), "synthetic": numbers(1.1), "ratio": ratio.pop("value")} | ratio
+    found.frame("missing_cells", [row], confidential=True)
     for table, values in (("train", 7134), ("synthetic", 12)):
-        rows = [{"column": columns[0], "values": values, "step": 0.1, "unit": None}]
-        yield detail("finer_than_declared", f"finer_than_declared.{table}", table == "train", {"rows": rows})
+        row = {"table": table, "column": columns[0], "count": values, "step": 0.1, "unit": None}
+        found.frame("finer_than_declared", [row], confidential=table == "train")
 
 
-def table_one_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+def _estimate(numbers: Numbers, near: float) -> dict[str, float]:
+    return {"value": numbers(near), "lower": numbers(near - 0.1), "upper": numbers(near + 0.1)}
+
+
+def table_one_details(found: Findings, columns: tuple[str, ...], numbers: Numbers) -> None:
     """Table 1 of both tables, whole and of one outcome; that of the real one holds planted numbers."""
     for group in (None, "death = <i>yes</i>"):
-        mark = "" if group is None else f"[{group}]"
         for table in ("synthetic", "train"):
             internal = table == "train"
-            rows = [
-                _summary(place, name, numbers if internal else None) for place, name in enumerate(columns)
-            ]
-            data = {"table": table, "group": group, "records": 7135 if internal else 500, "rows": rows}
-            yield detail("table_one", f"table_one{mark}.{table}", internal, data)
-        smds: list[dict[str, Any]] = [{"column": name, "smd": numbers(0.7)} for name in columns]
-        smds[0]["smd"] = None
-        data = {"group": group, "chance": numbers(0.1), "rows": smds}
-        yield detail("table_one_differences", f"table_one_differences{mark}", True, data)
+            of = {"table": table, "group": group, "records": 7135 if internal else 500}
+            for place, name in enumerate(columns):
+                rows = _summary(place, name, numbers if internal else None)
+                found.frame("table_one", [of | row for row in rows], confidential=internal)
+        chance = numbers(0.1)
+        smds = [
+            {"group": group, "column": name, "smd": numbers(0.7) if place else None, "chance": chance}
+            for place, name in enumerate(columns)
+        ]
+        found.frame("table_one_differences", smds, confidential=True)
 
 
-def _summary(place: int, name: str, numbers: Numbers | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"column": name, "unit": "<i>mg</i>" if place % 2 else None}
-    told |= {"missing": (7136 if numbers else 3) if place % 2 else None}
-    told |= {"special": (7137 if numbers else 4) if place % 3 == 1 else None}
+def _summary(place: int, name: str, numbers: Numbers | None) -> list[dict[str, Any]]:
+    row: dict[str, Any] = {"column": name, "unit": "<i>mg</i>" if place % 2 else None, "form": "counts"}
+    row |= dict.fromkeys(("label", "count", "center", "spread", "low", "high"))
+    row |= {"special": (7137 if numbers else 4) if place % 3 == 1 else None}
+    row |= {"missing": (7136 if numbers else 3) if place % 2 else None}
     if place % 3 == 0:
         counts = [7138, 7139, 7140] if numbers else [20, 30, 450]
-        kept = 2 if place % 2 else 3
-        labels = ["<b>none</b>", "a|b", "other"]
-        return told | {"form": "counts", "labels": labels[:kept], "counts": counts[:kept]}
+        labels = ["<b>none</b>", "a|b", "other"][: 2 if place % 2 else 3]
+        return [row | {"label": label, "count": count} for label, count in zip(labels, counts, strict=False)]
     values = [numbers(near) if numbers else near for near in (50.0, 12.0, 40.0, 60.0)]
-    if place % 3 == 1:
-        return told | {"form": "mean"} | dict(zip(("center", "spread"), values, strict=False))
-    return told | {"form": "median"} | dict(zip(("center", "spread", "low", "high"), values, strict=True))
+    names = ("center", "spread", "low", "high")[: 2 if place % 3 == 1 else 4]
+    form = {"form": "mean" if place % 3 == 1 else "median"}
+    return [row | form | dict(zip(names, values, strict=False))]
 
 
-def patient_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+def patient_details(found: Findings, columns: tuple[str, ...], numbers: Numbers) -> None:
     """Rows over time and a few patients of both tables; those of the real one are planted."""
+    clock = columns[0]
     for table in ("synthetic", "train"):
         internal = table == "train"
 
-        def told(nears: list[float], internal: bool = internal) -> list[float]:
-            return [numbers(near) for near in nears] if internal else nears
+        def told(*nears: float, internal: bool = internal) -> list[float]:
+            return [numbers(near) for near in nears] if internal else [*nears]
 
-        data: dict[str, Any] = {"table": table, "clock": columns[0], "rows": told([0.5, 0.3, 0.2])}
-        data |= {"gaps": told([1.0, 30.0, 900.0])}
-        data |= {
-            "events": {name: {"times": told([0.0, 90.0]), "values": told([0.9, 0.4])} for name in columns[:2]}
-        }
-        data |= {"lags": {name: [*told([0.8, 0.7]), None] for name in columns[:4]}}
-        yield detail("over_time", f"over_time.{table}", internal, data)
+        def add(
+            name: str, of: dict[str, Any], internal: bool = internal, table: str = table, **cells: list[Any]
+        ) -> None:
+            rows = (dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True))
+            found.frame(name, ({"table": table} | of | row for row in rows), confidential=internal)
+
+        add("rows_per_patient", {}, rows=[1, 2, 3], share=told(0.5, 0.3, 0.2))
+        add("gaps", {"clock": clock}, share=[0.0, 0.5, 1.0], gap=told(1.0, 30.0, 900.0))
+        for name in columns[:2]:
+            add("events", {"event": name, "clock": clock}, time=told(0.0, 90.0), share=told(0.9, 0.4))
+        for name in columns[:4]:
+            add("lags", {"column": name}, lag=[1, 2, 3], correlation=[*told(0.8, 0.7), None])
         for place, name in enumerate(columns[:4]):
-            paths = [{"times": told([0.0, 10.0, 400.0]), "values": told([5.0, 6.0, 7.0])} for _ in range(3)]
-            data = {"column": name, "table": table, "unit": "<i>mg</i>" if place % 2 else None}
-            data |= {"clock": columns[0], "paths": paths}
-            yield detail("paths", f"paths[{name}].{table}", internal, data)
+            for patient in range(3):
+                of = {"column": name, "unit": "<i>mg</i>" if place % 2 else None, "clock": clock}
+                of |= {"patient": patient}
+                add("paths", of, time=told(0.0, 10.0, 400.0), value=told(5.0, 6.0, 7.0))
 
 
-def subgroup_detail(columns: tuple[str, ...], numbers: Numbers) -> Detail:
+def subgroup_details(found: Findings, columns: tuple[str, ...], numbers: Numbers) -> None:
     """Subgroups with scores, too few records, and without a score; everything in them is planted."""
-
-    def estimate(near: float) -> dict[str, float]:
-        return {"value": numbers(near), "lower": numbers(near - 0.1), "upper": numbers(near + 0.1)}
-
-    def scores(table: str, place: int) -> dict[str, Any]:
-        told = {"trained_on": table, "auc": None, "calibration": None, "why": ""}
-        if place % 3 == 1:
-            return told | {"why": "too few"}
-        return told | {"auc": estimate(0.8)} | ({} if place % 3 else {"calibration": estimate(0.1)})
-
-    rows = [
-        {
-            "column": name,
-            "name": "<b>F</b>",
-            "real": estimate(0.4),
-            "synthetic": estimate(0.5),
-            "difference": estimate(0.1),
-            "records": 7141 + place,
-            "events": 7151 + place,
-            "scores": [scores(table, place) for table in ("synthetic", "train")],
-        }
-        for place, name in enumerate(columns)
-    ]
-    data = {"event": "death = <i>yes</i>", "model": "logistic_regression", "level": 0.95, "fewest": 20}
-    return detail("subgroups", "subgroups", True, data | {"note": "", "rows": rows})
+    for place, name in enumerate(columns):
+        of = {"column": name, "subgroup": "<b>F</b>"}
+        row: dict[str, Any] = {}
+        for part, near in (("real", 0.4), ("synthetic", 0.5), ("difference", 0.1)):
+            ends = _estimate(numbers, near)
+            row |= {part: ends["value"], f"{part}_lower": ends["lower"], f"{part}_upper": ends["upper"]}
+        row |= {"records": 7141 + place, "events": 7151 + place, "event": "death = <i>yes</i>"}
+        row |= {"model": "logistic_regression", "level": 0.95, "fewest": 20, "note": ""}
+        found.frame("subgroups", [of | row], confidential=True)
+        for table in ("synthetic", "train"):
+            for score, near in (("auc", 0.8), ("calibration", 0.1)):
+                known = place % 3 == 0 or (place % 3 == 2 and score == "auc")
+                ends = _estimate(numbers, near) if known else dict.fromkeys(("value", "lower", "upper"))
+                why = {"why": "too few" if place % 3 == 1 else ""}
+                row = of | {"trained_on": table, "score": score} | ends | why
+                found.frame("subgroup_scores", [row], confidential=True)
 
 
 def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]:
@@ -429,7 +458,7 @@ def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> 
     evaluation = Evaluation(
         tuple(measures_of(names, numbers)),
         {"outcome": "death", "seed": 73310171, "level": 0.95, "records": 73420},
-        tuple(details_of(names, numbers)),
+        details_of(names, numbers),
     )
     report = RunReport(
         ledger=ledger_of(entries),

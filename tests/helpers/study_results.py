@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from report_sources import regression_of
+
 from dpsynth import Column, Schema
-from dpsynth.evaluation.results import Effects
 from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of
 from dpsynth.research.replications.protocol import Protocol
@@ -65,29 +66,16 @@ def effects(
     real: dict[str, Interval | None],
     synthetic: dict[str, Interval | None],
     declared: dict[str, Interval | None] | None = None,
-    **others: Any,
-) -> Effects:
-    """A detail as the evaluator tells it, with what the tables do not read left out."""
+    **facts: Any,
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows as the evaluator tells them, with what the tables do not read left out."""
     rows = []
     for term in real:
         row = {"term": term, "real": _side(real[term]), "synthetic": _side(synthetic[term])}
         rows.append(row | ({} if declared is None else {"declared": _side(declared[term])}))
-    said = {
-        "model": "logistic",
-        "formula": "logistic: death ~ age + dose",
-        "outcome": "death",
-        "event": "1",
-        "measure": "odds ratio",
-        "level": 0.95,
-        "rows": rows,
-        "n_real": 2000,
-        "n_synthetic": 1000,
-        "problems": {},
-        "separated": [],
-        "note": "",
-        "study": None if declared is None else "death",
-    }
-    return Effects.from_dict(said | others)
+    said = {"formula": "logistic: death ~ age + dose", "outcome": "death", "event": "1"}
+    said |= {"measure": "odds ratio", "n_real": 2000, "n_synthetic": 1000}
+    return regression_of(rows, study=None if declared is None else "death", **said | facts)
 
 
 def _side(interval: Interval | None) -> dict[str, float] | None:
@@ -129,7 +117,7 @@ def _trial(told: Protocol, arm: str, seed: int, restart: int) -> Trial:
     if arm == REAL:
         measures = {"positive_rate_synthetic": 0.13, "positive_rate_test": 0.14, "auc_mean": 0.8,
                     "auc_logistic_regression": 0.8}  # fmt: skip
-        return Trial(task, (Measured(measures, (effects(TRUTH, HALF),) if studied else ()),), 1000, 3)
+        return Trial(task, (Measured(measures, effects(TRUTH, HALF) if studied else {}),), 1000, 3)
     ledger = Ledger()
     if arm == HEALTHGAN:
         ledger.post("critic", non_private_event(), sensitivity="unbounded")
@@ -137,7 +125,7 @@ def _trial(told: Protocol, arm: str, seed: int, restart: int) -> Trial:
     else:
         ledger.post("counts", gaussian_event(SIGMA[arm]), sensitivity="1")
         naive, declared = NAIVE[seed], DECLARED[seed]
-    detail = (effects(HALF, naive, declared),) if studied else ()
+    detail = effects(HALF, naive, declared) if studied else {}
     sets = tuple(Measured(_measures(seed, rate), detail) for rate in RATES[seed][restart][: told.sets])
     networks = {"generator": [100, 24, 18, 12], "critic": [12, 64, 128, 256, 1], "batch": 208, "steps": 10}
     return Trial(task, sets, 1000, 3, ledger.to_dict(), DELTA, networks)
@@ -167,4 +155,4 @@ def resample(arm: str, seed: int) -> Trial:
         "dose": ((1.5, 1.2, 1.9), (1.0, 0.8, 1.2))[seed],
     }
     private: dict[str, Interval | None] = {"age": HIDDEN, "dose": ((1.1, 0.9, 1.3), (1.5, 1.2, 1.9))[seed]}
-    return Trial(Task(arm, "resample", seed), (Measured({}, (effects(HALF, naive, private),)),), 1000, 3)
+    return Trial(Task(arm, "resample", seed), (Measured({}, effects(HALF, naive, private)),), 1000, 3)

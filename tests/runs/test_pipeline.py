@@ -233,10 +233,10 @@ def test_estimates_of_declared_studies_go_through_a_run(
         report = RunFolder(folder / where).read_report()
         assert [*map(to_plain, report.studies)] == [to_plain(study)]
         assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
-        (detail,) = report.evaluation.of_kind("effects")
-        assert detail.data.study == "mortality" and detail.internal
+        (row,) = report.evaluation.details["regressions"].to_dict("records")
+        assert row["study"] == "mortality" and row["confidential"]
         assert "Pre-specified regression mortality: private estimates" in render(report, "release")
-        assert report.released().evaluation.of_kind("effects") == ()
+        assert "effects" not in report.released().evaluation.details
 
 
 def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,11 @@ def test_limits_read_off_the_rows_are_refused():
     schema = VISITS.model_copy(update={"columns": columns})
     assert {name.split()[0] for name in schema.levels.unreviewed} == {"lab"}
     found = dpsynth.evaluate(FRAME, train=FRAME, schema=schema, seed=0, reference=False)
-    assert all(entry.internal for entry in (*found.measures, *found.details))
+    assert (
+        found.measures
+        and found.details
+        and found.released() == dpsynth.evaluation.Evaluation((), found.settings)
+    )
 
 
 def test_a_number_of_rows_read_off_the_rows_is_refused():

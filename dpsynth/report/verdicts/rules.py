@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dpsynth.checks import few
-from dpsynth.evaluation.results import Effects, Evaluation, Measure
+from dpsynth.evaluation.effects import regressions_of
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.report.verdicts import privacy, similarity, utility
 from dpsynth.report.verdicts.similarity import DISTINGUISHABLE, GIVES_AWAY, OBVIOUS
@@ -89,9 +90,9 @@ def over_time(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def mixed_effects(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are effects of mixed models replicated? One verdict on all numbers, of effects clear in real rows."""
-    details = [detail for detail in evaluation.of(Effects) if detail.data.model == "mixed"]
-    rows = [row for detail in details for row in detail.data.rows if row.same_sign is not None]
-    clear = [row for row in rows if row.real is not None and row.real.lower * row.real.upper > 0]
+    models = [each for each in regressions_of(evaluation) if each.model == "mixed"]
+    pairs = [pair for each in models for pair in utility.judged(each)]
+    clear = [effect for real, effect in pairs if real is not None and real.lower * real.upper > 0]
     if not clear:
         return
     same = sum(bool(row.same_sign) for row in clear)
@@ -103,9 +104,9 @@ def mixed_effects(evaluation: Evaluation) -> Iterator[Verdict]:
         f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} clear effects of mixed models "
         f"{'has' if same == 1 else 'have'} the same sign in synthetic patients."
     )
-    names = tuple(detail.name for detail in details)
-    internal = any(detail.internal for detail in details)
-    people = min(detail.data.n_real for detail in details)
+    names = tuple(each.regression for each in models)
+    internal = any(each.confidential for each in models)
+    people = min(each.n_real for each in models)
     code = "mixed_effects_agree" if severity == "good" else "mixed_effects_differ"
     yield Verdict(code, severity, sentence, names, internal, people=people)
     if severity == "good" and overlaps:

@@ -7,24 +7,14 @@ cells that are missing together, habits of recording, and digits beyond the decl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from dpsynth.checks import few, together
-from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.results import (
-    Detail,
-    Evaluation,
-    FinerThanDeclared,
-    Measure,
-    MissingCells,
-    OutsideBounds,
-    SingleColumnRow,
-    SingleColumns,
-    Tails,
-    TailsRow,
-)
+from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
 from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 from dpsynth.report.words import (
@@ -78,7 +68,7 @@ def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
             f"{reasons}"
         )
         yield Verdict("uncertain", "open", sentence, *basis(known))
-    elif not any(_alone(detail) for detail in evaluation.of(SingleColumns)):
+    elif not any(_alone(frame) for frame in evaluation.groups("single_columns")):
         sentence = f"Synthetic records are hard to separate from real ones. {reasons}"
         yield Verdict("resembles", "good", sentence, *basis(known))
 
@@ -179,19 +169,20 @@ _BY_DIGITS = 0.7
 
 def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do the declared bounds cut the real table, so that no other measure can see what was lost?"""
-    for detail in evaluation.of(OutsideBounds):
-        rows = [row for row in detail.data.rows if row.values > _CUT * row.of]
-        if rows and detail.name.endswith(".train"):
+    for frame in evaluation.groups("outside_bounds", "table"):
+        rows = [row for row in frame_rows(frame) if row.count > _CUT * row.of]
+        if rows and rows[0].table == "train":
             named = [
-                f"{row.values:,} of {row.of:,} values of {row.column} lie outside "
+                f"{row.count:,} of {row.of:,} values of {row.column} lie outside "
                 f"{_bound(row.lower, row.unit)} to {_bound(row.upper, row.unit)}"
-                for row in sorted(rows, key=lambda row: -row.values / row.of)
+                for row in sorted(rows, key=lambda row: -row.count / row.of)
             ]
             sentence = (
                 f"The schema's bounds cut the real table. {_first(named)}. They were clipped before fitting "
                 "and before any comparison. Widen the bounds if such values are possible."
             )
-            yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal, tables=("train",))
+            basis_of = ("outside_bounds",), any_confidential(frame)
+            yield Verdict("clipped", "caution", sentence, *basis_of, tables=("train",))
 
 
 def _bound(value: float, unit: str | None) -> str:
@@ -210,8 +201,8 @@ class Fault(NamedTuple):
     least: float
 
     @classmethod
-    def of(cls, column: str, what: str, found: Estimate, aim: float | tuple[float, float]) -> Fault:
-        """The fault of a difference that should stay within ``aim``, or of a ratio between two ends."""
+    def of(cls, column: str, what: str, found: Any, aim: float | tuple[float, float]) -> Fault:
+        """The fault of a row's difference that should stay within ``aim``, or of a ratio between two ends."""
         ends = (found.value, found.lower, found.upper)
         value, lower, upper = ends if isinstance(aim, float) else (_in_logs(end, *aim) for end in ends)
         scale = aim if isinstance(aim, float) else 1.0
@@ -239,91 +230,111 @@ def _wrong(faults: Iterable[Fault]) -> list[Fault]:
 
 
 def _said(
-    start: str, wrong: Sequence[Fault], detail: Detail[Tails]
+    start: str, wrong: Sequence[Fault], frame: pd.DataFrame
 ) -> tuple[Severity, str, tuple[str, ...], bool]:
     """The verdict but for its code: faults of the worst columns, and the names of all others."""
     said = [start, *(f"In {fault.column}, {fault.what}" for fault in wrong[:_NAMED])]
     said += [f"Also in {', '.join(fault.column for fault in wrong[_NAMED:])}"] * (len(wrong) > _NAMED)
     severity: Severity = "bad" if wrong[0].least > _FAR else "caution"
-    return severity, f"{'. '.join(said)}.", (detail.name,), detail.internal
+    return severity, f"{'. '.join(said)}.", ("tails",), any_confidential(frame)
 
 
-def whose_tails(detail: Detail[Tails]) -> str:
+def whose_tails(frame: pd.DataFrame) -> str:
     """Words after a noun where patients have several rows."""
-    return {"levels": " of patients' levels", "rows": " of rows"}.get(detail.data.of, "")
+    return {"levels": " of patients' levels", "rows": " of rows"}.get(frame["of"].iloc[0], "")
 
 
-def _each(detail: Detail[Tails]) -> str:
-    return "rows" if detail.data.of == "rows" else "records"
+def by_column(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of each column by measure, but for point masses, which are several."""
+    numbers = frame[frame["measure"] != "point_mass_error"]
+    return [{row.measure: row for row in frame_rows(own)} for _, own in numbers.groupby("column", sort=False)]
+
+
+def frequent(at: object) -> str:
+    """A value that holds many records, in words.
+
+    Examples
+    --------
+    >>> frequent(36.0), frequent(36.6), frequent("08:30")
+    ('36', '36.6', '08:30')
+    """
+    return str(int(at) if isinstance(at, float) and at.is_integer() else at)
 
 
 def tails(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the standard deviations and the extreme values of numbers those of the real table?"""
-    for detail in evaluation.of(Tails):
-        numeric = [row for row in detail.data.rows if row.spread is not None]
-        faults = [fault for row in numeric for fault in faults_of_tails(row, _each(detail))]
+    for frame in evaluation.groups("tails", "of"):
+        numeric = [rows for rows in by_column(frame) if _value(rows, "spread_ratio") is not None]
+        faults = [fault for rows in numeric for fault in faults_of_tails(rows)]
         if wrong := _wrong(faults):
             start = f"Extreme values are not reliable in {len(wrong)} of {len(numeric)} numeric columns"
-            yield Verdict("tails", *_said(f"{start}{whose_tails(detail)}", wrong, detail))
+            yield Verdict("tails", *_said(f"{start}{whose_tails(frame)}", wrong, frame))
         elif numeric and all(fault.size <= 1.0 for fault in faults):
-            numbers = whose_tails(detail) or " of numbers"
+            numbers = whose_tails(frame) or " of numbers"
             sentence = f"Standard deviations and extreme values{numbers} are nearly those of the real table."
-            yield Verdict("tails_hold", "good", sentence, (detail.name,), detail.internal)
+            yield Verdict("tails_hold", "good", sentence, ("tails",), any_confidential(frame))
 
 
-def faults_of_tails(row: TailsRow, each: str = "records") -> Iterator[Fault]:
+def _value(rows: Mapping[str, Any], measure: str) -> float | None:
+    return rows[measure].value if measure in rows else None
+
+
+def faults_of_tails(rows: Mapping[str, Any]) -> Iterator[Fault]:
     """Percentiles and the standard deviation of a column."""
-    unit = f" {row.unit}" if row.unit and kind_of_unit(row.unit) is None else ""
-    for where, end in (("below", row.low), ("above", row.high)):
-        if end is not None and end.error is not None:
-            made, real = (column_value(percentile, row.unit) for percentile in (end.synthetic, end.real))
+    for where, measure in (("below", "percentile_1_error"), ("above", "percentile_99_error")):
+        if _value(rows, measure) is not None:
+            end = rows[measure]
+            unit = f" {end.unit}" if end.unit and kind_of_unit(end.unit) is None else ""
+            made, real = (column_value(percentile, end.unit) for percentile in (end.synthetic, end.real))
+            each = "rows" if end.of == "rows" else "records"
             what = f"1 in 100 {each} lies {where} {made}{unit}, and {where} {real} in the real table"
-            yield Fault.of(row.column, what, end.error, PERCENTILE_AIM)
-    if row.spread is not None:
-        made, real = (column_width(d, row.unit) for d in (row.deviation_synthetic, row.deviation_real))
+            yield Fault.of(end.column, what, end, PERCENTILE_AIM)
+    if _value(rows, "spread_ratio") is not None:
+        spread = rows["spread_ratio"]
+        made, real = (column_width(d, spread.unit) for d in (spread.synthetic, spread.real))
         what = f"the standard deviation is {made}, and {real} in the real table"
-        yield Fault.of(row.column, what, row.spread, SPREAD_AIM)
+        yield Fault.of(spread.column, what, spread, SPREAD_AIM)
 
 
 def means(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the means of counts, costs and other numbers without negative values those of the real table?"""
-    for detail in evaluation.of(Tails):
-        known = [fault for row in detail.data.rows for fault in faults_of_means(row)]
+    for frame in evaluation.groups("tails", "of"):
+        known = [fault for rows in by_column(frame) for fault in faults_of_means(rows)]
         if wrong := _wrong(known):
-            start = f"Means are wrong in {len(wrong)} of {len(known)} numeric columns{whose_tails(detail)}"
-            yield Verdict("means", *_said(start, wrong, detail))
+            start = f"Means are wrong in {len(wrong)} of {len(known)} numeric columns{whose_tails(frame)}"
+            yield Verdict("means", *_said(start, wrong, frame))
 
 
-def faults_of_means(row: TailsRow) -> Iterator[Fault]:
+def faults_of_means(rows: Mapping[str, Any]) -> Iterator[Fault]:
     """The mean of a column that has one."""
-    if row.means is not None:
-        made, real = (column_value(mean, row.unit) for mean in (row.means.synthetic, row.means.real))
-        yield Fault.of(
-            row.column, f"the mean is {made}, and {real} in the real table", row.means.ratio, MEAN_AIM
-        )
+    if "mean_ratio" in rows:
+        row = rows["mean_ratio"]
+        made, real = (column_value(mean, row.unit) for mean in (row.synthetic, row.real))
+        yield Fault.of(row.column, f"the mean is {made}, and {real} in the real table", row, MEAN_AIM)
 
 
 def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do values that hold many records hold as many in the synthetic table?"""
-    for detail in evaluation.of(Tails):
-        faults = [fault for row in detail.data.rows for fault in _faults_of_masses(row, _each(detail))]
-        if wrong := _wrong(faults):
-            start = f"Frequent values{whose_tails(detail)} have a wrong share"
-            yield Verdict("point_masses", *_said(start, wrong, detail))
+    for frame in evaluation.groups("tails", "of"):
+        masses = frame_rows(frame[frame["measure"] == "point_mass_error"])
+        if wrong := _wrong(map(_fault_of_mass, masses)):
+            start = f"Frequent values{whose_tails(frame)} have a wrong share"
+            yield Verdict("point_masses", *_said(start, wrong, frame))
 
 
-def _faults_of_masses(row: TailsRow, each: str) -> Iterator[Fault]:
-    for mass in row.masses:
-        made, real = hundredths(mass.synthetic), hundredths(mass.real)
-        value = plain(mass.value) if isinstance(mass.value, float) else mass.value
-        what = f"{made} of 100 {each} are exactly {value}, and {real} in the real table"
-        yield Fault.of(row.column, what, mass.difference, MASS_AIM)
+def _fault_of_mass(row: Any) -> Fault:
+    made, real = hundredths(row.synthetic), hundredths(row.real)
+    each = "rows" if row.of == "rows" else "records"
+    value = frequent(row.at)
+    if isinstance(row.at, float) and not row.at.is_integer():
+        value = plain(row.at)
+    what = f"{made} of 100 {each} are exactly {value}, and {real} in the real table"
+    return Fault.of(row.column, what, row, MASS_AIM)
 
 
 def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are values missing together as in the real table?"""
-    for detail in evaluation.of(MissingCells):
-        ratio = detail.data.ratio
+    for ratio in (row for frame in evaluation.groups("missing_cells") for row in frame_rows(frame)):
         if SPREAD_AIM[0] <= ratio.upper and ratio.lower <= SPREAD_AIM[1]:
             continue
         start = (
@@ -331,22 +342,22 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
             if ratio.upper < SPREAD_AIM[0]
             else "Missing values gather in too few synthetic records"
         )
-        synthetic, real = column_value(detail.data.synthetic), column_value(detail.data.train)
+        synthetic, real = column_value(ratio.synthetic), column_value(ratio.train)
         sentence = (
             f"{start}. The number of missing cells a record has a standard deviation of {synthetic}, and of "
             f"{real} in the real table."
         )
-        yield Verdict("missing_together", "caution", sentence, (detail.name,), detail.internal)
+        yield Verdict("missing_together", "caution", sentence, ("missing_cells",), ratio.confidential)
 
 
 def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
     """Which columns separate synthetic from real records by themselves?"""
-    for detail in evaluation.of(SingleColumns):
-        rows = _alone(detail)
+    for frame in evaluation.groups("single_columns"):
+        rows = _alone(frame)
         if not rows:
             continue
         digits = [row.column for row in rows if _by_digits(row)]
-        named = [f"{row.column} ({decimals(row.auc.value, 2)})" for row in rows]
+        named = [f"{row.column} ({decimals(row.auc, 2)})" for row in rows]
         some = (
             "One column alone separates" if len(rows) == 1 else f"{len(rows)} columns, each alone, separate"
         )
@@ -355,42 +366,43 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
             columns = "the column" if len(digits) == 1 else "the columns"
             habits = "Real values may often be tens, fives or halves"
             sentence += f". Last digits explain most of it in {columns} {few(digits, 5)}. {habits}"
-        severity: Severity = "bad" if max(row.auc.lower for row in rows) > ALONE_OBVIOUS else "caution"
+        severity: Severity = "bad" if max(row.lower for row in rows) > ALONE_OBVIOUS else "caution"
         people = min(row.size for row in rows)
-        yield Verdict(
-            "single_columns", severity, f"{sentence}.", (detail.name,), detail.internal, people=people
-        )
+        names, internal = ("single_columns",), any_confidential(frame)
+        yield Verdict("single_columns", severity, f"{sentence}.", names, internal, people=people)
 
 
-def _alone(detail: Detail[SingleColumns]) -> list[SingleColumnRow]:
+def _alone(frame: pd.DataFrame) -> list[Any]:
     """The columns that surely separate synthetic from real records by themselves, the clearest first."""
-    rows = [row for row in detail.data.rows if row.auc.value > ALONE and row.auc.lower > 0.5]
-    return sorted(rows, key=lambda row: -row.auc.value)
+    rows = [row for row in frame_rows(frame) if row.auc > ALONE and row.lower > 0.5]
+    return sorted(rows, key=lambda row: -row.auc)
 
 
-def _by_digits(row: SingleColumnRow) -> bool:
+def _by_digits(row: Any) -> bool:
     digits = row.last_digits
-    return digits is not None and digits - 0.5 > _BY_DIGITS * (row.auc.value - 0.5)
+    return digits is not None and digits - 0.5 > _BY_DIGITS * (row.auc - 0.5)
 
 
 def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
-    for detail in evaluation.of(FinerThanDeclared):
-        if detail.name.endswith(".synthetic"):
-            columns = ", ".join(between_steps([detail]))
+    for frame in evaluation.groups("finer_than_declared", "table"):
+        rows = frame_rows(frame)
+        if rows[0].table == "synthetic":
+            columns = ", ".join(between_steps(rows))
             sentence = (
                 f"The synthetic table is finer than the schema declares: {columns}. It was rounded before "
                 "any comparison. Nothing here shows whether these digits reveal synthetic records."
             )
-            yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
+            names, internal = ("finer_than_declared",), any_confidential(frame)
+            yield Verdict("finer_than_declared", "caution", sentence, names, internal)
 
 
-def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
+def between_steps(rows: Sequence[Any]) -> list[str]:
     """Columns with the numbers of their values between steps, in all tables together, most first."""
     totals: dict[str, int] = {}
     steps: dict[str, str] = {}
-    for row in (row for detail in tables for row in detail.data.rows):
-        totals[row.column] = totals.get(row.column, 0) + row.values
+    for row in rows:
+        totals[row.column] = totals.get(row.column, 0) + row.count
         kind = kind_of_unit(row.unit)
         unit = row.unit if kind is None else kind.number_unit
         steps[row.column] = plain(row.step) + (f" {unit}" if unit else "")

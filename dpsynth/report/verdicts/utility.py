@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from dpsynth.evaluation.results import Comparison, Detail, Effect, EffectRow, Effects, Evaluation, Measure
+from dpsynth.evaluation.effects import regressions_of
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 from dpsynth.report.words import decimals, measured, plain, shown, widened
 from dpsynth.studies.study import Estimates
@@ -237,31 +239,27 @@ def effects(evaluation: Evaluation) -> Iterator[Verdict]:
     if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
         sentence = "No study was replicated: none was named, and none fits the outcome by itself."
         yield Verdict("no_study", "open", sentence, (), True)
-    for detail in evaluation.of(Effects):
-        if detail.data.model != "mixed":  # which have one verdict for all numbers
-            yield from _replicated(detail)
+    for each in regressions_of(evaluation):
+        if each.model != "mixed":  # which have one verdict for all numbers
+            yield from _replicated(each)
 
 
-def _replicated(detail: Detail[Effects]) -> Iterator[Verdict]:
-    none = 0.0 if detail.data.measure == "difference" else 1.0
-    rows = [
-        (row.real, side)
-        for row in detail.data.rows
-        if (side := judged(row, detail.data)) is not None and side.same_sign is not None
-    ]
+def _replicated(each: Any) -> Iterator[Verdict]:
+    none = 0.0 if each.measure == "difference" else 1.0
+    rows, names = judged(each), (each.regression,)
     clear = [side for real, side in rows if _excludes(real, none)]
-    study, where = f"{detail.data.model} model of {detail.data.outcome}", "synthetic ones"
-    if detail.data.study is not None:
-        study, where = f"{study}, pre-specified as {detail.data.study}", "its private estimates"
+    study, where = f"{each.model} model of {each.outcome}", "synthetic ones"
+    if each.study is not None:
+        study, where = f"{study}, pre-specified as {each.study}", "its private estimates"
     if not rows:
-        yield _no_comparison(detail, study)
+        yield _no_comparison(each, study)
         return
     if not clear:
         sentence = (
             f"None of {len(rows)} effect{'s' * (len(rows) != 1)} is clear in the real records ({study}). "
             f"None can be found again in {where}."
         )
-        yield Verdict("effects_unclear", "open", sentence, (detail.name,), detail.internal)
+        yield Verdict("effects_unclear", "open", sentence, names, each.confidential)
         return
     same = sum(bool(side.same_sign) for side in clear)
     overlaps = [max(0.0, side.overlap) for side in clear if side.overlap is not None]
@@ -271,15 +269,15 @@ def _replicated(detail: Detail[Effects]) -> Iterator[Verdict]:
         f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear "
         f"in real records {'has' if 1 in (same, len(clear)) else 'have'} the same sign in {where} ({study})"
     )
-    if detail.data.separated:
+    if each.separated_real or each.separated_synthetic:
         sentence += ". The model is fitted with a prior distribution, because outcomes separate"
-    if severity == "bad" and detail.data.study is not None and not _turned(detail.data, none):
+    if severity == "bad" and each.study is not None and not _turned(each, none):
         # an interval that leaves the sign open misleads nobody
         severity, sentence = "caution", f"{sentence}. If the sign differs, the interval leaves it open"
     code = "effects_agree" if severity == "good" else "effects_differ"
-    yield Verdict(code, severity, f"{sentence}.", (detail.name,), detail.internal, people=detail.data.n_real)
+    yield Verdict(code, severity, f"{sentence}.", names, each.confidential, people=each.n_real)
     if severity == "good" and overlaps:
-        yield effect_sizes(overlaps, f" ({study})", (detail.name,), detail.internal, detail.data.n_real)
+        yield effect_sizes(overlaps, f" ({study})", names, each.confidential, each.n_real)
 
 
 def effect_sizes(
@@ -295,26 +293,26 @@ def effect_sizes(
     return Verdict("effect_sizes_differ", "caution", sentence, names, internal, people=people)
 
 
-def _turned(data: Effects, none: float) -> bool:
+def _turned(each: Any, none: float) -> bool:
     """Whether a private interval excludes the sign that is clear in the real records."""
     return any(
-        private.same_sign is False and _excludes(private, none) and _excludes(row.real, none)
-        for row in data.rows
-        if (private := row.declared) is not None
+        private.same_sign is False and _excludes(private, none) and _excludes(real, none)
+        for real, private in judged(each)
     )
 
 
-def _no_comparison(detail: Detail[Effects], study: str) -> Verdict:
+def _no_comparison(each: Any, study: str) -> Verdict:
     """Say why nothing could be compared. It is bad if only the synthetic table is the cause."""
-    problems = detail.data.problems
-    if detail.data.study is not None:  # the synthetic table has no part in the private estimates
-        problems = {table: problem for table, problem in problems.items() if table == "real"}
+    problems = {"real": each.problem_real, "synthetic": each.problem_synthetic}
+    if each.study is not None:  # the synthetic table has no part in the private estimates
+        del problems["synthetic"]
+    problems = {table: problem for table, problem in problems.items() if problem}
     told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
-    sides = "both sides" if detail.data.study is not None else "both tables"
+    sides = "both sides" if each.study is not None else "both tables"
     why = " and ".join(told_why) or f"no term can be estimated from {sides}"
     severity: Severity = "bad" if set(problems) == {"synthetic"} else "open"
     sentence = f"A study could not be compared ({study}): {why}."
-    return Verdict("effects_unknown", severity, sentence, (detail.name,), detail.internal)
+    return Verdict("effects_unknown", severity, sentence, (each.regression,), each.confidential)
 
 
 def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verdict, ...]:
@@ -340,11 +338,13 @@ def _clear(estimates: Estimates, none: float, internal: bool) -> Verdict:
     return Verdict("declared_effects", severity, sentence, (f"declared[{estimates.study}]",), internal)
 
 
-def judged(row: EffectRow, data: Effects) -> Comparison | None:
-    """The judged estimate of a row: the private one if there is one, else that of the synthetic table."""
-    return row if data.study is None else row.declared
+def judged(each: Any) -> list[tuple[Any, Any]]:
+    """The real and the judged estimate of each term that has both: the private one of a study if any."""
+    side = "synthetic" if each.study is None else "declared"
+    pairs = ((of["real"], of[side]) for of in each.terms.values())
+    return [(real, other) for real, other in pairs if other is not None and other.same_sign is not None]
 
 
-def _excludes(effect: Effect | None, none: float) -> bool:
+def _excludes(effect: Any, none: float) -> bool:
     """Whether the interval of an effect excludes "no effect"."""
     return effect is not None and (effect.lower > none or effect.upper < none)

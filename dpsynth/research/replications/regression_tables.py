@@ -14,7 +14,6 @@ from statistics import fmean, stdev
 from typing import Any, Literal
 
 from dpsynth.evaluation.effects import interval_overlap
-from dpsynth.evaluation.results import Effect, Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.protocol import Finding, Reported
 from dpsynth.research.replications.results import NOT_PRIVATE, OverSeeds, Results
@@ -60,20 +59,20 @@ class Regression:
     results: Results
     number: int
     label: str
-    told: Effects
-    real: dict[str, Effect | None]
+    told: Any
+    real: dict[str, Any]
 
     @property
     def ratio(self) -> bool:
         """Whether effects are ratios, so that none is 1."""
         return self.told.measure != "difference"
 
-    def conclusion(self, told: Effect) -> Conclusion:
+    def conclusion(self, told: Any) -> Conclusion:
         """Whether an interval lies above or below no effect, or covers it."""
         none = 1.0 if self.ratio else 0.0
         return "above" if told.lower > none else "below" if told.upper < none else "none"
 
-    def sign(self, told: Effect) -> int:
+    def sign(self, told: Any) -> int:
         """On which side of no effect an estimate lies, 0 for neither."""
         value = self._additive(told.estimate)
         return 0 if value == 0 else int(math.copysign(1, value))
@@ -84,18 +83,18 @@ class Regression:
             return value
         return min(max(math.log(value), -_FURTHEST), _FURTHEST) if value > 0 else -_FURTHEST
 
-    def overlap(self, told: Effect, real: Effect) -> float | None:
+    def overlap(self, told: Any, real: Any) -> float | None:
         """Karr's overlap of two intervals."""
         first, second = ((self._additive(each.lower), self._additive(each.upper)) for each in (told, real))
         return interval_overlap(first, second)
 
-    def found(self, term: str, source: EstimateSource, draw: Draw = "split") -> list[Effect | None]:
+    def found(self, term: str, source: EstimateSource, draw: Draw = "split") -> list[Any]:
         """An effect of each seed's first fit."""
         trials = self.results.of(source.arm, draw).values()
         return [effect_of(of_seed[0], self.number, term, source.side) for of_seed in trials]
 
     def beside_real(
-        self, compared: Sequence[EstimateSource], value: Callable[[Effect, Effect], Any], draw: Draw = "split"
+        self, compared: Sequence[EstimateSource], value: Callable[[Any, Any], Any], draw: Draw = "split"
     ) -> dict[str, list[list[Any]]]:
         """Compare each estimate with that of all real records: by term, by source, of each seed.
 
@@ -132,8 +131,10 @@ def regressions(results: Results) -> tuple[Regression, ...]:
         return ()
     labels = [study.label for study in results.protocol.studies]
     return tuple(
-        Regression(results, number, label, told, {row.term: _defined(row.real) for row in told.rows})
-        for number, (label, told) in enumerate(zip(labels, trials[0].sets[0].effects, strict=True))
+        Regression(
+            results, number, label, told, {term: _defined(of["real"]) for term, of in told.terms.items()}
+        )
+        for number, (label, told) in enumerate(zip(labels, trials[0].sets[0].regressions, strict=True))
     )
 
 
@@ -160,15 +161,15 @@ def _private(results: Results) -> list[EstimateSource]:
     ]
 
 
-def effect_of(trial: Trial, number: int, term: str, side: Side) -> Effect | None:
+def effect_of(trial: Trial, number: int, term: str, side: Side) -> Any:
     """Return an effect in the first table of a trial, or None if it has none."""
-    if not trial.sets or number >= len(trial.sets[0].effects):
+    if not trial.sets or number >= len(trial.sets[0].regressions):
         return None
-    rows = trial.sets[0].effects[number].rows
-    return next((_defined(getattr(row, side)) for row in rows if row.term == term), None)
+    of = trial.sets[0].regressions[number].terms.get(term)
+    return None if of is None else _defined(of[side])
 
 
-def _defined(told: Effect | None) -> Effect | None:
+def _defined(told: Any) -> Any:
     """None as well where a number is none."""
     if told is None:
         return None
@@ -201,7 +202,7 @@ def _of_regression(each: Regression) -> Iterator[Sheet]:
 
 
 def _estimates(each: Regression, compared: Sequence[EstimateSource]) -> Sheet:
-    def over(found: Iterable[Effect | None]) -> SheetCell:
+    def over(found: Iterable[Any]) -> SheetCell:
         return effects_over_seeds(OverSeeds.of(told.estimate for told in found if told), each.results.seeds)
 
     rows = [
@@ -210,7 +211,8 @@ def _estimates(each: Regression, compared: Sequence[EstimateSource]) -> Sheet:
     ]
     reasons = (
         f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}."
-        for side, why in each.told.problems.items()
+        for side, why in (("real", each.told.problem_real), ("synthetic", each.told.problem_synthetic))
+        if why
     )
     return each.sheet(
         "estimates",
@@ -232,7 +234,7 @@ def _agreement(
     compared: Sequence[EstimateSource],
     name: str,
     title: str,
-    agree: Callable[[Effect, Effect], bool],
+    agree: Callable[[Any, Any], bool],
     note: str,
 ) -> Sheet:
     """Number of seeds in which each source agrees with all real records, by term and in all."""
@@ -305,7 +307,7 @@ def _coverage(each: Regression) -> Sheet:
     )
 
 
-def _holds(told: Effect, real: Effect) -> bool:
+def _holds(told: Any, real: Any) -> bool:
     return told.lower <= real.estimate <= told.upper
 
 
@@ -386,7 +388,7 @@ def _reported(told: Reported, where: str = "") -> SheetCell:
     return SheetCell(f"{told.value:g} ({told.lower:g} to {told.upper:g}){where}", numbers)
 
 
-def _kept(each: Regression, finding: Finding, told: Effect | None) -> bool:
+def _kept(each: Regression, finding: Finding, told: Any) -> bool:
     return told is not None and each.conclusion(told) == finding.effect
 
 

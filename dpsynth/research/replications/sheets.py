@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpsynth.errors import CONFIDENTIAL
-from dpsynth.evaluation.results import Effect
 from dpsynth.files.text import inert
 from dpsynth.research.replications.results import OverSeeds, Results
 from dpsynth.research.replications.trial import Measured
@@ -150,7 +149,7 @@ def _over_seeds(found: OverSeeds, texts: tuple[str, str, str], seeds: int) -> Sh
     return SheetCell(text, {**numbers, "seeds": found.seeds})
 
 
-def effect(told: Effect | None, rest: str = "") -> SheetCell:
+def effect(told: Any, rest: str = "") -> SheetCell:
     """An estimate with its interval, and a remark."""
     if told is None:
         return SheetCell(NOT_KNOWN)

@@ -10,17 +10,18 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
-from dpsynth.evaluation.effects import replication
+from dpsynth.evaluation.effects import regressions_of, replication
 from dpsynth.evaluation.models import CLASSIFIERS
 from dpsynth.evaluation.neighbour_inference import neighbours
 from dpsynth.evaluation.prediction import utility
-from dpsynth.evaluation.results import Effects, Findings
+from dpsynth.evaluation.results import Evaluation, Findings, Row
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.privacy.guarantee import RESAMPLE, STRATIFIED
@@ -75,10 +76,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """Measures of one synthetic table."""
+    """Measures of one synthetic table, and the rows of its frames ``"regressions"`` and ``"effects"``."""
 
     measures: Mapping[str, float | None] = field(default_factory=dict)
-    effects: tuple[Effects, ...] = ()
+    details: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+
+    @cached_property
+    def regressions(self) -> list[Any]:
+        """The regressions with their terms, see :func:`dpsynth.evaluation.effects.regressions_of`."""
+        return regressions_of(Evaluation((), {}, self.details))
 
 
 @dataclass(frozen=True)
@@ -113,19 +119,12 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record, the inverse of :meth:`from_dict`."""
-        sets = [
-            {"measures": dict(each.measures), "effects": [study.to_dict() for study in each.effects]}
-            for each in self.sets
-        ]
-        return {**asdict(self), "sets": sets}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Trial:
         """Rebuild what :meth:`to_dict` described."""
-        sets = tuple(
-            Measured(each["measures"], tuple(map(Effects.from_dict, each["effects"])))
-            for each in record["sets"]
-        )
+        sets = tuple(Measured(**each) for each in record["sets"])
         return cls(**{**record, "task": Task(**record["task"]), "sets": sets})
 
 
@@ -146,7 +145,7 @@ def run_trial(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
         (whole,) = _measure(protocol, tables, task, neighbours_too=False)
         # of all records, where everybody else's is of the training part
         kept = {name: value for name, value in whole.measures.items() if name != "positive_rate_train"}
-        own = (Measured(kept, whole.effects),)
+        own = (Measured(kept, whole.details),)
         return Trial(task, own, *train.frame.shape, seconds={"evaluate": time.perf_counter() - start})
     model = unfitted(arm.options)
     if arm.name == HEALTHGAN:
@@ -219,10 +218,8 @@ def _measure(
 def _kept(parts: Sequence[Findings], classifiers: Sequence[str]) -> Measured:
     wanted = {*_MEASURES, *(f"auc_{name}" for name in classifiers)}
     measures = {m.name: m.value for part in parts for m in part.measures if m.name in wanted}
-    effects = tuple(
-        detail.data for part in parts for detail in part.details if isinstance(detail.data, Effects)
-    )
-    return Measured(measures, effects)
+    found = Findings().join(*parts).details
+    return Measured(measures, {name: found[name] for name in ("regressions", "effects") if name in found})
 
 
 def _without_durations(tables: Tables, protocol: Protocol) -> Tables:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsynth.evaluation.results import DeclaredEffect, EffectRow
 from dpsynth.files.storage import dump_json, make_folder, write_text
 from dpsynth.files.text import inert
 from dpsynth.report.blocks import (
@@ -63,17 +62,17 @@ def _first(results: Results, arm: Arm) -> Trial | None:
 
 
 def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
-    rows = []
-    for term, real in each.real.items():
-        private, naive = (effect_of(trial, each.number, term, side) for side in ("declared", "synthetic"))
-        declared = None if private is None else DeclaredEffect(private.estimate, private.lower, private.upper)
-        rows.append(EffectRow(term, real, naive, declared=declared))
+    sides = ("declared", "synthetic")
+    terms = {
+        term: {"real": real} | {side: effect_of(trial, each.number, term, side) for side in sides}
+        for term, real in each.real.items()
+    }
     told = each.told
-    forest = Forest(told.outcome, told.measure, told.level, rows, each.label)
+    forest = Forest(told.outcome, told.measure, told.level, terms, each.label)
     said = "; ".join(
-        f"{row.term}: all real {effect_text(row.real)}, declared {effect_text(row.declared)}, "
-        f"naive {effect_text(row.synthetic)}"
-        for row in rows
+        f"{term}: all real {effect_text(of['real'])}, declared {effect_text(of['declared'])}, "
+        f"naive {effect_text(of['synthetic'])}"
+        for term, of in terms.items()
     )
     what = f"{each.label}, {arm.name}, split {trial.task.seed + 1}"
     return Plot(

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.evaluation.results import DeclaredEffect, Effect, EffectRow
 from dpsynth.report.forest import Forest, draw, plot_effects, plot_estimates
 from dpsynth.report.plots import Plot
 from dpsynth.studies.study import Estimates, interval_texts
 
 
-def side(estimate: float, lower: float, upper: float) -> Effect:
-    return Effect(estimate, lower, upper, p_value=0.5)
+def side(estimate: float, lower: float, upper: float) -> SimpleNamespace:
+    return SimpleNamespace(estimate=estimate, lower=lower, upper=upper, p_value=0.5)
 
 
 def detail(rows, measure="odds ratio", **others):
-    return Forest("death", measure, 0.95, [EffectRow(*row) for row in rows], **others)
+    terms = {term: {"real": real, "synthetic": made, "declared": None} for term, real, made in rows}
+    return Forest("death", measure, 0.95, terms, **others)
 
 
 ROWS = [
@@ -95,7 +95,7 @@ def test_a_missing_side_is_said() -> None:
     assert "synthetic: no estimate" not in words(figure)
 
 
-@pytest.mark.parametrize("rows", [[("age", None, None)] * 3, []])
+@pytest.mark.parametrize("rows", [[(f"age {k}", None, None) for k in range(3)], []])
 def test_nothing_to_draw(rows) -> None:
     """An empty axis in place of the reason."""
     note = "No estimate from the real records: no event is observed. A further sentence."
@@ -181,8 +181,8 @@ def test_intervals_without_length(value: float) -> None:
 
 def test_names_are_no_formulas():
     """Would catch a column's name read as mathematics, which fails where it is none."""
-    rows = [EffectRow(r"$\foo$", side(1.4, 1.2, 1.6), side(1.4, 1.2, 1.6))]
-    figure = draw(Forest(r"$\bar{", "odds ratio", 0.95, rows))
+    effects = {"real": side(1.4, 1.2, 1.6), "synthetic": side(1.4, 1.2, 1.6)}
+    figure = draw(Forest(r"$\bar{", "odds ratio", 0.95, {r"$\foo$": effects}))
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     assert buffer.getvalue()
@@ -191,8 +191,8 @@ def test_names_are_no_formulas():
 def declared(places=range(4)):
     """A declared study of three sides, with intervals of their own lengths."""
     data = detail([(f"x{k}", side(2.0, 1.0, 4.0), side(1.5, 1.2, 1.9)) for k in places], study="mortality")
-    private = DeclaredEffect(1.8, 0.7, 4.6)
-    return replace(data, rows=[replace(row, declared=private) for row in data.rows])
+    private = side(1.8, 0.7, 4.6)
+    return replace(data, terms={term: of | {"declared": private} for term, of in data.terms.items()})
 
 
 def test_three_sides_differ_in_more_than_colour() -> None:
@@ -239,8 +239,8 @@ def test_rows_of_three_sides_keep_apart() -> None:
 def test_a_term_without_a_private_estimate_is_said() -> None:
     """A term of the regression that the estimates do not hold, passed over in silence."""
     data = declared()
-    first, second, *others = data.rows
-    data = replace(data, rows=[replace(first, declared=None), replace(second, synthetic=None), *others])
+    lacking = {"x0": data.terms["x0"] | {"declared": None}, "x1": data.terms["x1"] | {"synthetic": None}}
+    data = replace(data, terms=data.terms | lacking)
     told = words(drawn(data)[0])
     assert "pre-specified: no estimate" in told and "naive: no estimate" in told
 
@@ -276,6 +276,6 @@ def test_private_estimates_alone() -> None:
 
 def test_three_sides_in_words() -> None:
     """A figure whose sides a screen reader does not tell apart."""
-    plot = plot_effects(SimpleNamespace(data=declared(), internal=True, name="effects"))
+    plot = plot_effects(SimpleNamespace(**vars(declared()), confidential=True))
     expected = "x0: real 2.00 (1.00 to 4.00), pre-specified 1.80 (0.70 to 4.60), naive 1.50 (1.20"
     assert expected in plot.alt and "naive: not valid as inference" in plot.caption and plot.internal

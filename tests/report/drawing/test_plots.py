@@ -6,13 +6,15 @@ import base64
 import math
 import warnings
 import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 import report_sources as sources
 from matplotlib.collections import PolyCollection
 
-from dpsynth.evaluation.results import Detail, Measure
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 from dpsynth.report import plots as distributions
 from dpsynth.report import plots as style
@@ -23,7 +25,7 @@ from dpsynth.report.curves import (
     plot_intervals,
     plot_survival,
 )
-from dpsynth.report.plots import MOST_NAMES, plot_marginals, plot_matrix
+from dpsynth.report.plots import MOST_NAMES, Plot, plot_marginals, plot_matrix
 from dpsynth.report.words import bound
 
 PREFIX = "data:image/svg+xml;base64,"
@@ -36,15 +38,39 @@ def decoded(plot) -> str:
     return text
 
 
-def marginal(table: str = "synthetic", **changes) -> Detail:
-    data = {"column": "age", "table": table, "type": "numeric", "edges": [0.0, 10.0, 100.0]}
-    data |= {"share": [0.25, 0.75], "missing": 0.125, "unit": "years", "log": False}
-    return sources.detail("marginal", f"marginal[age].{table}", table != "synthetic", data | changes)
+def marginal(table: str = "synthetic", **changes: Any) -> list[dict[str, Any]]:
+    data: dict[str, Any] = {
+        "column": "age",
+        "edges": [0.0, 10.0, 100.0],
+        "labels": None,
+        "share": [0.25, 0.75],
+    }
+    data |= {"missing": 0.125, "special": None, "unit": "years", "log": False} | changes
+    of = {"column": data["column"], "table": table, "unit": data["unit"]}
+    of |= {"scale": "log" if data["log"] else "linear", "confidential": table != "synthetic"}
+    ends = [(low, high, None) for low, high in pairwise(data["edges"])]
+    cells = [("bin", *end) for end in ends]
+    if data["labels"] is not None:
+        cells = [("category", None, None, label) for label in data["labels"]]
+    shares = [*data["share"]]
+    for name in ("missing", "special"):
+        if data[name] is not None:
+            cells.append((name, None, None, None))
+            shares.append(data[name])
+    names = ("cell", "lower", "upper", "label", "share")
+    return [
+        of | dict(zip(names, (*cell, share), strict=True)) for cell, share in zip(cells, shares, strict=True)
+    ]
+
+
+def marginals(*tables: list[dict[str, Any]]) -> Plot:
+    rows = [row for table in tables for row in table]
+    return plot_marginals(Evaluation((), {}, {"marginal": rows}).details["marginal"])
 
 
 def test_a_drawing_is_small_and_comes_out_the_same():
     """Catches dates, random identifiers, outlines of letters, or references to other files."""
-    first, again = (plot_marginals([marginal()]) for _ in range(2))
+    first, again = (marginals(marginal()) for _ in range(2))
     assert (first.uri, first.alt) == (again.uri, again.alt)
     text = decoded(first)
     assert len(text) < 20_000
@@ -56,10 +82,10 @@ def test_a_drawing_is_small_and_comes_out_the_same():
 @pytest.mark.parametrize("name", sources.HOSTILE)
 def test_any_name_can_be_drawn(name):
     """Catches names that matplotlib reads as formulas, letters its font lacks, and markup in the SVG."""
-    changes = {"type": "categories", "labels": [name, f"{name} 2"], "column": name, "unit": name}
-    text = decoded(plot_marginals([marginal(**changes), marginal("train", **changes)]))
+    changes = {"labels": [name, f"{name} 2"], "column": name, "unit": name}
+    text = decoded(marginals(marginal(**changes), marginal("train", **changes)))
     assert "<script" not in text
-    matrix = [[1.0, None], [None, 1.0]]
+    matrix = np.array([[1.0, np.nan], [np.nan, 1.0]])
     decoded(plot_matrix(matrix, [name, "b"], what="w", caption="c", internal=False))
     rows = [(name, "synthetic", Measure("g", "m", 0.5, True))]
     decoded(plot_intervals(rows, what="w", caption="c", reference=0.5, axis_label="x"))
@@ -70,26 +96,24 @@ def test_categories_beyond_those_drawn_are_said(categories, said):
     """Catches a bar of another category's share, one too many, or categories left out without a word."""
     names = [f"c{k:02d}" for k in range(categories)]
     shares = {"share": [(k + 1) / 1000 for k in range(categories)]}
-    plot = plot_marginals([marginal(type="categories", labels=names, missing=None, **shares)])
+    plot = marginals(marginal(labels=names, missing=None, **shares))
     assert plot.caption == f"age (years){said}"
     assert [name for name in names if f">{name}<" in decoded(plot)] == names[:20]
 
 
 def test_words_beside_a_marginal():
     """Catches an alternative text that tells another bin, or a caption without missing values or codes."""
-    plot = plot_marginals([marginal(), marginal("train", share=[0.6, 0.4], missing=0.25)])
+    plot = marginals(marginal(), marginal("train", share=[0.6, 0.4], missing=0.25))
     assert plot.internal
     assert (
         "synthetic records: 10 to 100 (75.0 %)" in plot.alt and "real records: 0 to 10 (60.0 %)" in plot.alt
     )
     assert plot.caption == "age (years). Missing: synthetic records 12.5 %, real records 25.0 %"
-    whole = plot_marginals(
-        [marginal(edges=[-0.5, 0.5, 3.5]), marginal("train", edges=[-0.5, 0.5, 3.5], share=[1, 0])]
+    whole = marginals(
+        *[marginal(edges=[-0.5, 0.5, 3.5]), marginal("train", edges=[-0.5, 0.5, 3.5], share=[1, 0])]
     )
     assert "synthetic records: 1 to 3 (" in whole.alt and "real records: 0 (" in whole.alt
-    coded = plot_marginals(
-        [marginal(missing=None, special=0.125), marginal("train", missing=None, special=0.0)]
-    )
+    coded = marginals(*[marginal(missing=None, special=0.125), marginal("train", missing=None, special=0.0)])
     assert coded.caption == "age (years). Special codes: synthetic records 12.5 %, real records 0.0 %"
 
 
@@ -97,8 +121,8 @@ def test_words_beside_a_marginal():
     "changes",
     [
         {"share": [0.0, 0.0]},
-        {"type": "categories", "labels": ["only"], "share": [1.0]},
-        {"type": "categories", "labels": [f"c{i}" for i in range(60)], "share": [1 / 60] * 60},
+        {"labels": ["only"], "share": [1.0]},
+        {"labels": [f"c{i}" for i in range(60)], "share": [1 / 60] * 60},
         {"log": True},
         {"edges": [1e-3, 1.0, 1e6], "log": True},
         {"edges": [5.0, 5.5], "share": [1.0]},
@@ -107,7 +131,7 @@ def test_words_beside_a_marginal():
 )
 def test_odd_columns_are_drawn(changes):
     """Catches a crash on constant, all-missing, many-valued columns or log scales from 0."""
-    decoded(plot_marginals([marginal(**changes)]))
+    decoded(marginals(marginal(**changes)))
 
 
 def test_uneven_bins_are_drawn_by_width():
@@ -123,8 +147,8 @@ def test_uneven_bins_are_drawn_by_width():
 @pytest.mark.parametrize("size", [1, 2, 11, 31])
 def test_heat_maps_of_all_sizes(size):
     """Catches labels or an alternative text that fail for one column, or undefined associations."""
-    matrix = np.eye(size).tolist()
-    matrix[0][-1] = matrix[-1][0] = None
+    matrix = np.eye(size)
+    matrix[0, -1] = matrix[-1, 0] = np.nan
     names = [f"column {i}" for i in range(size)]
     plot = plot_matrix(matrix, names, what="Association", caption="c", internal=False, signed=True)
     assert ("No pair" in plot.alt) == (size <= 2)
@@ -201,9 +225,9 @@ def test_users_settings_do_not_show():
     """Catches a user's matplotlib settings in the drawing, or ours left behind."""
     import matplotlib as mpl
 
-    plain = plot_marginals([marginal()]).uri
+    plain = marginals(marginal()).uri
     with mpl.rc_context({"font.size": 30.0, "svg.fonttype": "path"}):
-        assert plot_marginals([marginal()]).uri == plain
+        assert marginals(marginal()).uri == plain
         assert mpl.rcParams["font.size"] == 30.0
 
 

@@ -264,7 +264,7 @@ def test_release_does_not_depend_on_internal_numbers(report, pages):
     other = Evaluation(
         tuple(replace(m, value=1, lower=None, upper=None) if m.internal else m for m in evaluation.measures),
         evaluation.settings | {"seed": 1},
-        tuple(detail for detail in evaluation.details if not detail.internal),
+        {name: frame[~frame["confidential"]] for name, frame in evaluation.details.items()},
     )
     changed = replace(full, evaluation=other, seconds={"fit": 1.0}, created="2026-03-04")
     assert render(changed, "release") == pages["release"]
@@ -334,34 +334,43 @@ def test_details_of_one_table_only():
     """Catches a crash where a detail has no partner: no real table, no classifier on real records."""
     report, _ = sources.full_report(2, hostile=False)
     for table in ("synthetic", "train"):
-        kept = tuple(
-            detail
-            for detail in report.evaluation.details
-            if table in (getattr(detail.data, "table", None), getattr(detail.data, "trained_on", None))
-        )
+        kept = {
+            name: frame[frame[of] == table]
+            for name, frame in report.evaluation.details.items()
+            for of in ("table", "trained_on")
+            if of in frame
+        }
         Outline(render(replace(report, evaluation=Evaluation((), {}, kept)), "internal"))
 
 
 def test_empty_details():
     """Catches a crash where a table has no associations, no distances, or a column no value at all."""
-    empty = (
-        sources.detail("association", "a", False, {"table": "synthetic", "columns": ["x"], "matrix": []}),
-        sources.detail("distances", "d", True, {"edges": [], "synthetic_to_train": [],
-                                                "test_to_train": None}),
-        sources.detail("marginal", "m", False, {"column": "x", "table": "synthetic", "type": "categories",
-                                        "labels": [], "share": [], "missing": 1.0}),
-        sources.detail("effects", "e", True, {"model": "cox", "outcome": "death", "measure": "hazard ratio",
-                                      "rows": [], "n_real": 0, "n_synthetic": 0, "note": "nothing"}),
-        sources.detail("roc", "r", True, {"trained_on": "train", "model": "m", "fpr": [], "tpr": [],
-                                          "auc": None}),
-    )  # fmt: skip
+    of = {"column": "x", "table": "synthetic", "unit": None, "scale": "linear"}
+    undefined = {"table": "synthetic", "first": "x", "second": "x", "value": None}
+    empty = {
+        "association": [undefined],
+        "distances": [],
+        "marginal": [
+            of | {"cell": "category", "lower": None, "upper": None, "label": "a", "share": 0.0},
+            of | {"cell": "missing", "lower": None, "upper": None, "label": None, "share": 1.0},
+        ],
+        **sources.regression_of([], model="cox", outcome="death", measure="hazard ratio", note="nothing"),
+        "roc": [{"trained_on": "train", "model": "m", "fpr": 0.0, "tpr": 0.0, "auc": None}],
+    }
     Outline(render(RunReport(evaluation=Evaluation((), {}, empty)), "internal"))
 
 
-def test_an_unknown_kind_of_detail_is_passed_over():
-    """Catches a page that fails on the details of a later version."""
-    evaluation = Evaluation((), {}, (sources.detail("hologram", "h", True, {"a": [1]}),))
-    assert "hologram" not in render(RunReport(evaluation=evaluation), "internal")
+def test_a_frame_that_no_section_knows_is_a_table():
+    """Catches a frame of another evaluator that the page drops, or a confidential row of it in a release."""
+    rows = [
+        {"ward <b>": "north", "share": share, "confidential": confidential}
+        for share, confidential in ((0.1234, False), (0.7337, True))
+    ]
+    report = RunReport(evaluation=Evaluation((), {}, {"wards_of_stays": rows}))
+    page, shared = render(report, "internal"), render(report, "release")
+    assert "wards of stays" in page and "ward &lt;b&gt;" in page
+    assert "0.1234" in page and "0.7337" in page and 'class="badge"' in page
+    assert "0.1234" in shared and "0.7337" not in shared and 'class="badge"' not in shared
 
 
 def test_unknown_mode():
@@ -418,7 +427,7 @@ def test_the_size_of_a_table_without_a_guarantee_is_not_released(report):
     assert bare.evaluation.measures and bare.exact_size
     released = bare.released()
     assert "synthetic_records" not in released.table
-    assert released.evaluation.measures == released.evaluation.details == ()
+    assert released.evaluation.measures == () and released.evaluation.details == {}
     shown = re.sub(r"<style.*?</style>", "", render(bare, "release"), flags=re.DOTALL)
     assert "500" not in words(shown)
     internal = render(replace(bare, evaluation=None), "internal").split('id="card"')[1]
@@ -468,17 +477,12 @@ def test_a_table_of_nothing_is_no_table():
     """Catches five lines of n/a with the same long reason, in full view, and a column without a value."""
     lost = tuple(Measure("Replication", f"effects_{k}", None, True, f"share {k}; no event") for k in range(5))
     rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None}]
-    data = {"model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
-    data |= {
-        "n_real": 9,
-        "n_synthetic": 9,
-        "note": "No estimate.",
-        "problems": {"real": "no event is observed"},
-    }
+    facts = {"model": "cox", "outcome": "death", "measure": "hazard ratio", "n_real": 9, "n_synthetic": 9}
+    facts |= {"note": "No estimate.", "problem_real": "no event is observed"}
     evaluation = Evaluation(
         (*lost, Measure("Constraints", "values_outside", 0, False, "numbers outside the bounds")),
         {},
-        (sources.detail("effects", "effects", True, data),),
+        sources.regression_of(rows, **facts),
     )
     html = render(RunReport(evaluation=evaluation), "internal")
     assert "n/a" not in html

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import report_sources as sources
 
-from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.report.curves import plots_over_time
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.sections import over_time_section
@@ -13,7 +13,9 @@ GROUP = "Patients over time"
 
 
 def details(*names: str) -> Evaluation:
-    return Evaluation((), {}, tuple(sources.patient_details(names, sources.Numbers())))
+    found = Findings()
+    sources.patient_details(found, names, sources.Numbers())
+    return Evaluation((), {}, found.details)
 
 
 def test_paths_of_both_tables_have_one_scale():

@@ -9,7 +9,7 @@ import report_sources as sources
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.report import blocks as summary
 from dpsynth.report import quality as utility
@@ -235,9 +235,12 @@ def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
 
 def test_the_page_counts_the_signs_of_the_private_estimates():
     """Catches a count over the synthetic table's fit under the name of the pre-specified regression."""
-    detail = sources.compared_study(sources.study_of(), sources.Numbers())
-    signs = [row.declared.same_sign for row in detail.data.rows if row.declared]
-    told = said(utility.replication_section(RunReport(evaluation=Evaluation((), {}, (detail,)))))[0]
+    found = Findings()
+    sources.compared_study(found, sources.study_of(), sources.Numbers())
+    private = (row for row in found.details["effects"] if row["side"] == "declared")
+    signs = [row["same_sign"] for row in private if row["estimate"] is not None]
+    evaluation = Evaluation((), {}, found.details)
+    told = said(utility.replication_section(RunReport(evaluation=evaluation)))[0]
     assert f"regression mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal
 
 

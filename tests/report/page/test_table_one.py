@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.results import (
-    Detail,
-    Differences,
-    Evaluation,
-    SmdRow,
-    SubgroupRow,
-    Subgroups,
-    SubgroupScores,
-    TableOne,
-    TableOneRow,
-)
+from typing import Any
+
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.report.page import section_lines
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.sections import subgroup_section
@@ -22,26 +13,33 @@ from dpsynth.report.similarity import table_one_section
 
 def rows(
     age: float, spread: float, crea: float, counts: tuple[int, int], missing: int
-) -> tuple[TableOneRow, ...]:
-    return (
-        TableOneRow("age", "years", "mean", None, None, age, spread),
-        TableOneRow("crea", "mg/dL", "median", missing, 0, crea, 2.0, crea / 2, 1234.5),
-        TableOneRow("a|b", None, "counts", None, None, labels=("no", "yes"), counts=counts),
-        TableOneRow("void", None, "mean", 20, None),
-    )
+) -> list[dict[str, Any]]:
+    none = dict.fromkeys(("unit", "label", "count", "center", "spread", "low", "high", "special", "missing"))
+    return [
+        none | {"column": "age", "unit": "years", "form": "mean", "center": age, "spread": spread},
+        none
+        | {"column": "crea", "unit": "mg/dL", "form": "median", "missing": missing, "special": 0}
+        | {"center": crea, "spread": 2.0, "low": crea / 2, "high": 1234.5},
+        *(
+            none | {"column": "a|b", "form": "counts", "label": label, "count": count}
+            for label, count in zip(("no", "yes"), counts, strict=True)
+        ),
+        none | {"column": "void", "form": "mean", "missing": 20},
+    ]
 
 
-def table_of(table: str, **told: object) -> Detail[TableOne]:
-    data = TableOne(table, None, 2000, rows(**told))
-    return Detail("table_one", f"table_one.{table}", table != "synthetic", data)
+def table_of(table: str, **told: Any) -> list[dict[str, Any]]:
+    of = {"table": table, "group": None, "records": 2000, "confidential": table != "synthetic"}
+    return [of | row for row in rows(**told)]
 
 
 def evaluation() -> Evaluation:
     made = table_of("synthetic", age=62.04, spread=9.96, crea=1.0, counts=(1500, 500), missing=0)
     real = table_of("train", age=61.0, spread=15.55, crea=1.2, counts=(0, 2000), missing=500)
-    smds = (SmdRow("age", -0.004), SmdRow("crea", 0.3), SmdRow("a|b", None), SmdRow("void", None))
-    differences = Detail("table_one_differences", "d", True, Differences(None, 0.062, smds))
-    return Evaluation((), {}, (made, real, differences))
+    smds = {"age": -0.004, "crea": 0.3, "a|b": None, "void": None}
+    of = {"group": None, "chance": 0.062, "confidential": True}
+    differences = [of | {"column": column, "smd": smd} for column, smd in smds.items()]
+    return Evaluation((), {}, {"table_one": [*made, *real], "table_one_differences": differences})
 
 
 def cells(found: Evaluation) -> list[list[str]]:
@@ -80,26 +78,29 @@ def test_differences_are_summed_up():
     assert "| a\\|b: yes, n (%) | 2,000 (100.0) | 500 (25.0) | n/a | confidential |" in text
 
 
-def subgroup(name: str, made: float, real: float, **scores: Estimate | None) -> SubgroupRow:
-    difference = Estimate(made - real, made - real - 0.01, made - real + 0.01)
-    told = tuple(
-        SubgroupScores(
-            table, auc, None if auc is None else Estimate(-0.0123, -0.05, 0.02), "" if auc else "too few"
-        )
-        for table, auc in scores.items()
-    )
-    return SubgroupRow(
-        "sex", name, Estimate(real, real, real), Estimate(made, made, made), difference, 1400, 90, told
-    )
+def subgroup(name: str, made: float, real: float, **aucs: tuple[float, float, float] | None) -> Any:
+    of = {"column": "sex", "subgroup": name, "confidential": True}
+    row: dict[str, Any] = of | {"records": 1400, "events": 90, "event": "died = 1", "model": "random_forest"}
+    row |= {"level": 0.9, "fewest": 20, "note": ""}
+    for part, value, width in (("real", real, 0), ("synthetic", made, 0), ("difference", made - real, 0.01)):
+        row |= {part: value, f"{part}_lower": value - width, f"{part}_upper": value + width}
+    scores = []
+    for table, auc in aucs.items():
+        for score, known in (("auc", auc), ("calibration", (-0.0123, -0.05, 0.02))):
+            ends = (None,) * 3 if auc is None else known
+            told = of | {"trained_on": table, "score": score, "why": "" if auc else "too few"}
+            scores.append(told | dict(zip(("value", "lower", "upper"), ends, strict=True)))
+    return row, scores
 
 
 def test_subgroups_are_told():
     """Catches a loss of AUC of the wrong sign, points taken for shares, and a score of too few records."""
-    women = subgroup("F", 0.45, 0.5, synthetic=Estimate(0.7, 0.6, 0.8), train=Estimate(0.75, 0.65, 0.85))
-    men = subgroup("M", 0.5, 0.5, synthetic=Estimate(0.8, 0.7, 0.9), train=Estimate(0.75, 0.65, 0.85))
+    women = subgroup("F", 0.45, 0.5, synthetic=(0.7, 0.6, 0.8), train=(0.75, 0.65, 0.85))
+    men = subgroup("M", 0.5, 0.5, synthetic=(0.8, 0.7, 0.9), train=(0.75, 0.65, 0.85))
     other = subgroup("x", 0.04, 0.0, synthetic=None, train=None)
-    data = Subgroups("died = 1", "random_forest", 0.9, 20, "", (women, men, other))
-    found = Evaluation((), {}, (Detail("subgroups", "subgroups", True, data),))
+    scores = [score for _, own in (women, men, other) for score in own]
+    details = {"subgroups": [row for row, _ in (women, men, other)], "subgroup_scores": scores}
+    found = Evaluation((), {}, details)
     section = subgroup_section(RunReport(evaluation=found))
     text = "\n".join(section_lines(section))
     assert "The share of sex: F differs most: 50.0 % of the training records, 45.0 % of the synthetic" in text

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import report_sources as sources
 from compared import conformed
 
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.resemblance import outside_bounds, undeclared_digits
-from dpsynth.evaluation.results import Detail, Evaluation, Means, Measure, Tails, TailsRow
+from dpsynth.evaluation.results import Evaluation, Findings, Measure, frame_rows
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tails import columns_believed
 from dpsynth.report import similarity
@@ -75,12 +74,12 @@ def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     found = {verdict.code: verdict for verdict in judge(bad)}
     assert set(found) == {"tails", "means", "point_masses", "missing_together", "single_columns"}
     assert found["tails"].severity == found["point_masses"].severity == "bad"
-    high = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").high
+    creatinine = {row.measure: row for row in frame_rows(bad.details["tails"]) if row.column == "creatinine"}
+    high, means = (creatinine[name] for name in ("percentile_99_error", "mean_ratio"))
     made = column_value(high.synthetic)
     words = f"In creatinine, 1 in 100 records lies above {made} mg/dL, and"
     assert f"{words} above {column_value(high.real)} in the real table" in found["tails"].sentence
     assert "in 1 of 2 numeric columns" in found["tails"].sentence
-    means = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").means
     words = (
         f"In creatinine, the mean is {column_value(means.synthetic)}, and {column_value(means.real)} in the"
     )
@@ -118,7 +117,7 @@ def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluatio
     assert bad["single_column_auc_worst"].value == bad["single_column_auc[sbp]"].value > 0.7
     assert bad["single_column_auc_worst_baseline"].value < 0.56
     for evaluation in (good, bad, measured(table(60, 5), test=False)):
-        assert evaluation.released().measures == () and evaluation.released().details == ()
+        assert evaluation.released().measures == () and evaluation.released().details == {}
         assert Evaluation.from_dict(evaluation.to_dict()) == evaluation
     alone = measured(table(60, 5), test=False)
     assert not any(measure.name.endswith("_baseline") for measure in alone.measures)
@@ -134,9 +133,10 @@ def test_tables_are_folded_when_all_is_well(good: Evaluation, bad: Evaluation) -
         assert [grid.folded for grid in grids] == [folded] * 3 + [True]
         assert all(any(cell.internal for cell in row) for grid in grids for row in grid.rows)
     assert column_blocks(bad.released()) == []
-    (detail,) = bad.of(Tails)
-    rows = [replace(detail.data.rows[0], column=f"c{i}") for i in range(20)]
-    long = Evaluation((), {}, (replace(detail, data=Tails(rows)),))
+    tails = bad.details["tails"]
+    first = tails[tails["column"] == "creatinine"]
+    rows = pd.concat([first.assign(column=f"c{i}") for i in range(20)])
+    long = Evaluation((), {}, {"tails": rows})
     grids = [block for block in column_blocks(long) if block.kind == "grid" and "Means" in block.caption]
     assert [(len(grid.rows), grid.folded) for grid in grids] == [(12, False), (8, True)]
 
@@ -145,8 +145,8 @@ def test_finer_files_are_named() -> None:
     """Would catch a file whose digits were rounded without a word, or the wrong table blamed."""
     fine = pd.DataFrame({"creatinine": [1.19, 1.2, 1.299951], "sbp": [100, 101, 102]})
     schema = SCHEMA.select(["creatinine", "sbp"])
-    details = [d for name in ("train", "test") for d in undeclared_digits(fine, schema, name).details]
-    evaluation = Evaluation((), {}, tuple(details))
+    details = Findings().join(*(undeclared_digits(fine, schema, name) for name in ("train", "test"))).details
+    evaluation = Evaluation((), {}, details)
     assert judge(evaluation) == ()  # no fault of the synthetic table
     _, said = similarity.similarity_section(evaluation).blocks[0].sentences
     assert "The real tables" in said.text and said.internal
@@ -157,9 +157,9 @@ def test_finer_files_are_named() -> None:
 
 def test_many_columns_are_counted_not_all_told() -> None:
     """Would catch a summary of a hundred names."""
-    rows = [{"column": f"c{i}", "values": 9, "step": 1.0, "unit": None} for i in range(5)]
-    detail = sources.detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
-    (found,) = judge(Evaluation((), {}, (detail,)))
+    row = {"table": "synthetic", "count": 9, "step": 1.0, "unit": None, "confidential": False}
+    rows = [row | {"column": f"c{i}"} for i in range(5)]
+    (found,) = judge(Evaluation((), {}, {"finer_than_declared": rows}))
     assert "9 values of c1 in steps of 1, and of 3 more columns." in found.sentence
 
 
@@ -172,13 +172,18 @@ def test_columns_are_named_where_chance_does_not_explain_them(value, lower, seve
 
     And praise beside such a column: a classifier of all columns may miss what one of them shows.
     """
-    row = {"column": "sbp", "auc": {"value": value, "lower": lower, "upper": 0.99}, "last_digits": None}
-    detail = sources.detail(
-        "single_columns", "single_columns", True, {"reference": "held-out", "rows": [{**row, "size": 400}]}
-    )
+    row = {"column": "sbp", "auc": value, "lower": lower, "upper": 0.99, "last_digits": None}
+    row |= {"size": 400, "baseline": None, "reference": "held-out", "confidential": True}
     classifier = Measure("Similarity", "discriminator_auc_x", 0.5, True, "AUC", 0.48, 0.52)
-    found = [(v.code, v.severity) for v in judge(Evaluation((classifier,), {}, (detail,)))]
+    found = [(v.code, v.severity) for v in judge(Evaluation((classifier,), {}, {"single_columns": [row]}))]
     assert found == ([("single_columns", severity)] if severity else [("resembles", "good")])
+
+
+def tail(column: str, measure: str, ends: tuple[float, float, float]) -> dict[str, Any]:
+    """A row of the frame of tails."""
+    row = {"of": "records", "column": column, "unit": None, "measure": measure, "at": None, "real": 4.0}
+    row |= {"synthetic": 4.0 * ends[0], "few": False, "baseline": None, "confidential": True}
+    return row | dict(zip(("value", "lower", "upper"), ends, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -194,24 +199,19 @@ def test_columns_are_named_where_chance_does_not_explain_them(value, lower, seve
 )
 def test_the_interval_that_is_printed_decides(ratio, severity) -> None:
     """Catches a stricter level that nobody sees: 1.23 (1.15 to 1.33) was beyond 1.1 and not named."""
-    interval, sure = Estimate(*ratio), Estimate(1.0, 0.9, 1.1)
-    row = TailsRow("cost", 1.0, 1.0, sure, None, None, (), None, Means(4.0, 4.0 * ratio[0], interval))
-    detail = Detail("tails", "tails", True, Tails([row]))
-    found = {verdict.code: verdict for verdict in judge(Evaluation((), {}, (detail,)))}
+    interval = Estimate(*ratio)
+    details = {"tails": [tail("cost", "spread_ratio", (1.0, 0.9, 1.1)), tail("cost", "mean_ratio", ratio)]}
+    found = {verdict.code: verdict for verdict in judge(Evaluation((), {}, details))}
     assert (found["means"].severity if "means" in found else None) == severity
-    grid = next(block for block in column_blocks(Evaluation((), {}, (detail,))) if block.kind == "grid")
+    grid = next(block for block in column_blocks(Evaluation((), {}, details)) if block.kind == "grid")
     assert estimate_text(interval, 2) in str(grid)
 
 
 def test_all_wrong_columns_are_named_worst_first() -> None:
     """Catches a finding that names three columns of seven, so that the owner believes the others."""
-    rows = [
-        TailsRow(f"c{k}", 1.0, 1.0, None, None, None, (), None, Means(1, 2, Estimate(2 + k, 1.5 + k, 3 + k)))
-        for k in range(7)
-    ]
-    right = replace(rows[0], column="right", means=Means(1, 1, Estimate(1.0, 0.9, 1.1)))
-    detail = Detail("tails", "tails", True, Tails([right, *rows]))
-    (found,) = judge(Evaluation((), {}, (detail,)))
+    rows = [tail(f"c{k}", "mean_ratio", (2 + k, 1.5 + k, 3 + k)) for k in range(7)]
+    right = tail("right", "mean_ratio", (1.0, 0.9, 1.1))
+    (found,) = judge(Evaluation((), {}, {"tails": [right, *rows]}))
     assert "wrong in 7 of 8" in found.sentence and found.sentence.endswith("Also in c3, c2, c1, c0.")
     places = [found.sentence.index(f"In c{k}, the mean") for k in (6, 5, 4)]
     assert places == sorted(places) and "right" not in found.sentence
@@ -231,7 +231,7 @@ def test_bounds_that_cut_the_real_table_are_said():
     schema = Schema(columns=(Column(name="rbc", kind="continuous", lower=1, upper=4, decimals=1),))
     raw = pd.DataFrame({"rbc": [3.0] * 70 + [4.04] * 10 + [5.1] * 20})
     details = outside_bounds(raw, schema, "train").details
-    assert all(detail.internal for detail in details)
+    assert all(row["confidential"] for row in details["outside_bounds"])
     (found,) = judge(Evaluation((), {}, details))
     assert found.code == "clipped" and found.internal
     assert "20 of 100 values of rbc lie outside 1 to 4" in found.sentence

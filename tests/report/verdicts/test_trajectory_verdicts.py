@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
+import report_sources as sources
 
-from dpsynth.evaluation.results import Detail, Effect, EffectRow, Effects, Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.report.verdicts.rules import judge
 
 
@@ -75,19 +76,25 @@ def test_whole_patients(auc, verdict):
 )
 def test_mixed_effects_have_one_verdict(same, overlap, severity, size):
     """Catches a verdict for each number, and effects that are not clear among those judged."""
-    clear, unclear = Effect(2.0, 1.0, 3.0), Effect(0.5, -1.0, 2.0)
-    rows = [EffectRow(f"t{k}", clear, clear, k < same, overlap=overlap) for k in range(10)]
-    rows += [EffectRow("u", unclear, clear, False, overlap=0.0)]
-    details = tuple(
-        Detail(
-            "effects", f"effects[mixed: {name}]", True,
-            Effects("mixed", "", name, None, "difference", 0.95, part, 50, 50, {}, [], ""),
-        )
-        for name, part in (("hdl", rows[:5]), ("sbp", rows[5:]))
-    )  # fmt: skip
-    verdict, *sizes = judge(Evaluation((), {}, details))
+    clear, unclear = (
+        dict(zip(("estimate", "lower", "upper"), ends, strict=True)) for ends in ((2, 1, 3), (0.5, -1, 2))
+    )
+    rows = [
+        {"term": f"t{k}", "real": clear, "synthetic": clear, "same_sign": k < same, "overlap": overlap}
+        for k in range(10)
+    ]
+    rows += [{"term": "u", "real": unclear, "synthetic": clear, "same_sign": False, "overlap": 0.0}]
+
+    def details(n_real: int) -> dict[str, list[dict[str, Any]]]:
+        found = Findings()
+        for name, part in (("hdl", rows[:5]), ("sbp", rows[5:])):
+            facts = {"model": "mixed", "outcome": name, "n_real": n_real}
+            for frame, own in sources.regression_of(part, **facts).items():
+                found.details.setdefault(frame, []).extend(row | {"regression": name} for row in own)
+        return found.details
+
+    verdict, *sizes = judge(Evaluation((), {}, details(50)))
     assert verdict.severity == severity and verdict.internal
     assert verdict.sentence.removeprefix("Only ").startswith(f"{same} of 10 clear effects")
     assert [v.severity for v in sizes] == ([] if size is None else [size])
-    few = tuple(replace(d, data=replace(d.data, n_real=29)) for d in details)
-    assert {v.severity for v in judge(Evaluation((), {}, few))} == {"open"}
+    assert {v.severity for v in judge(Evaluation((), {}, details(29)))} == {"open"}

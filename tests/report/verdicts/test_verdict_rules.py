@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
 import report_sources as sources
 from plain_words import complaints
 
-from dpsynth.evaluation.results import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import gaussian_event
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.report.verdicts import privacy
@@ -35,7 +38,7 @@ def test_every_rule_is_stated_on_the_page_of_rules():
     assert set(re.findall(r"^\| ?`(\w+)`", page, re.MULTILINE)) == said
 
 
-def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
+def of(*entries: tuple, details: Mapping[str, Any] = MappingProxyType({})) -> dict[str, str]:
     """Codes and severities found for measures given as (name, value[, lower, upper[, internal]]).
 
     Every sentence that a rule says is checked for plain English on the way.
@@ -409,14 +412,10 @@ def test_effects_are_counted(agree, overlap, severity, size):
     rows = [{"term": str(i), "real": clear, "same_sign": i < agree, "overlap": overlap} for i in range(10)]
     rows.append({"term": "absent", "real": clear, "same_sign": None, "overlap": None})
     # a sign that chance decides in the real records says nothing about the synthetic ones
-    rows += [{"term": "?", "real": clear | {"upper": 1.2}, "same_sign": agree < 7, "overlap": 0.9}] * 20
-    detail = sources.detail(
-        "effects",
-        "effects",
-        True,
-        {"model": "cox", "outcome": "death", "rows": rows, "measure": "hazard ratio"},
-    )
-    found, *sizes = judge(Evaluation((), {}, (detail,)))
+    unclear = {"real": clear | {"upper": 1.2}, "same_sign": agree < 7, "overlap": 0.9}
+    rows += [{"term": f"?{k}", **unclear} for k in range(20)]
+    details = sources.regression_of(rows, model="cox", outcome="death", measure="hazard ratio")
+    found, *sizes = judge(Evaluation((), {}, details))
     code = "effects_agree" if severity == "good" else "effects_differ"
     assert (found.code, found.severity) == (code, severity)
     assert f"{agree} of 10 effects clear in real records have" in found.sentence
@@ -488,11 +487,9 @@ def test_several_categories_have_another_brier_score():
     assert of(*BRIER, *made) == {}
 
 
-def study(rows=(), **data):
-    made = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": list(rows)}
-    return of(details=(sources.detail("effects", "effects", True, made | data),)), Evaluation(
-        (), {}, (sources.detail("effects", "effects", True, made | data),)
-    )
+def study(rows=(), **facts):
+    details = sources.regression_of(rows, outcome="death", measure="odds ratio", **facts)
+    return of(details=details), Evaluation((), {}, details)
 
 
 @pytest.mark.parametrize(
@@ -507,7 +504,7 @@ def study(rows=(), **data):
 def test_a_study_that_could_not_be_compared_is_told(problems, severity):
     """Catches silence where a study could not be fitted, and synthetic records blamed for a real cause."""
     rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None, "overlap": None}]
-    found, evaluation = study(rows, problems=problems)
+    found, evaluation = study(rows, **{f"problem_{table}": why for table, why in problems.items()})
     assert found == {"effects_unknown": severity}
     (verdict,) = judge(evaluation)
     assert "could not be compared" in verdict.sentence and verdict.internal
@@ -526,9 +523,9 @@ def test_a_prior_is_told():
     """Catches a replication by ridge regression that passes for one by maximum likelihood."""
     effect = {"estimate": 2.0, "lower": 1.5, "upper": 2.5}
     rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
-    for separated in ([], ["real"]):
-        verdict, _ = judge(study(rows, separated=separated)[1])
-        assert ("fitted with a prior distribution" in verdict.sentence) == bool(separated)
+    for separated in (False, True):
+        verdict, _ = judge(study(rows, separated_real=separated)[1])
+        assert ("fitted with a prior distribution" in verdict.sentence) == separated
         assert "1 effects" not in verdict.sentence
 
 
@@ -558,8 +555,8 @@ def declared_study(private, overlap=0.6, naive_agrees=False, **data):
         }
         for place, side in enumerate(private)
     ]
-    made = {"study": "mortality", "model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
-    return judge(Evaluation((), {}, (sources.detail("effects", "effects", True, made | data),)))
+    made = {"study": "mortality", "model": "cox", "outcome": "death", "measure": "hazard ratio"} | data
+    return judge(Evaluation((), {}, sources.regression_of(rows, **made)))
 
 
 @pytest.mark.parametrize(
@@ -589,11 +586,11 @@ def test_a_declared_study_is_judged_by_its_private_estimates(private, overlap, s
 
 def test_a_declared_study_that_cannot_be_compared():
     """Catches a synthetic table that is blamed, or a comparison claimed, where no term is told by both."""
-    problems = {"real": "no event is observed", "synthetic": "nothing"}
-    (found,) = declared_study([None] * 3, problems=problems)
+    problems = {"problem_real": "no event is observed", "problem_synthetic": "nothing"}
+    (found,) = declared_study([None] * 3, **problems)
     assert (found.code, found.severity) == ("effects_unknown", "open")
     assert "no event is observed" in found.sentence and "synthetic" not in found.sentence
-    (found,) = declared_study([None] * 3, problems={"synthetic": "nothing"})
+    (found,) = declared_study([None] * 3, problem_synthetic="nothing")
     assert found.severity == "open" and "no term can be estimated from both sides" in found.sentence
 
 
@@ -666,7 +663,8 @@ def test_a_release_rests_on_released_numbers_only():
     """Catches a finding on a release page that could only come from real records."""
     report, _ = sources.full_report()
     evaluation = report.evaluation
-    internal = {entry.name: entry.internal for entry in (*evaluation.measures, *evaluation.details)}
+    internal = {measure.name: measure.internal for measure in evaluation.measures}
+    internal |= {name: frame["confidential"].all() for name, frame in evaluation.details.items()}
     for verdict in judge(report.released().evaluation):
         assert not verdict.internal
         assert not any(internal[name] for name in verdict.rests_on)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import study_results as made
 
-from dpsynth.evaluation.results import Effect
 from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets, regressions
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.sheets import Sheet, SheetCell
@@ -123,11 +123,11 @@ def test_a_difference_has_no_effect_at_zero():
     """Catches 1 taken for no effect of a linear regression, and logarithms of its negative numbers."""
     results = made.made_up()
     (each,) = regressions(results)
-    linear = replace(each, told=replace(each.told, measure="difference"))
-    below = Effect(-0.5, -0.9, -0.1)
+    linear = replace(each, told=SimpleNamespace(**{**vars(each.told), "measure": "difference"}))
+    below = SimpleNamespace(estimate=-0.5, lower=-0.9, upper=-0.1)
     assert linear.conclusion(below) == "below"
     assert linear.overlap(below, below) == pytest.approx(1.0)
-    assert each.conclusion(Effect(0.5, 0.3, 0.9)) == "below"
+    assert each.conclusion(SimpleNamespace(lower=0.3, upper=0.9)) == "below"
 
 
 def test_without_regressions():
@@ -140,12 +140,10 @@ def test_without_regressions():
 def test_a_regression_that_real_records_cannot_tell():
     """Catches a missing real estimate that is compared all the same."""
     results = made.made_up()
-    problems = {"real": "the terms are collinear"}
-    blind = made.effects({"age": None, "dose": made.TRUTH["dose"]}, made.HALF, problems=problems)
+    why = "the terms are collinear"
+    blind = made.effects({"age": None, "dose": made.TRUTH["dose"]}, made.HALF, problem_real=why)
     trials = tuple(
-        replace(trial, sets=(replace(trial.sets[0], effects=(blind,)),))
-        if trial.task.arm == "real"
-        else trial
+        replace(trial, sets=(replace(trial.sets[0], details=blind),)) if trial.task.arm == "real" else trial
         for trial in results.trials
     )
     results = replace(results, trials=trials)

@@ -63,9 +63,9 @@ def test_a_trial_tells_its_cost_and_its_records(small: Protocol, finished: Path)
         .eq("malignant")
         .mean()
     )
-    effects = private.sets[0].effects[0]
-    assert [row.term for row in effects.rows] == ["mean_texture", "mean_smoothness (per 0.01)"]
-    assert all(row.declared is not None for row in effects.rows)
+    (regression,) = private.sets[0].regressions
+    assert list(regression.terms) == ["mean_texture", "mean_smoothness (per 0.01)"]
+    assert all(sides["declared"] is not None for sides in regression.terms.values())
     measures = private.sets[0].measures
     assert 0.7 < measures["auc_logistic_regression"] < 1.0 and 0.4 < measures["nn_accuracy_train"] < 1.0
 
