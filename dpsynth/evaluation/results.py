@@ -292,7 +292,7 @@ class Evaluation:
                 | {key: math.nan if number is None else float(number) for key, number in numbers.items()}
                 | {CONFIDENTIAL: measure.internal, "meaning": measure.detail}
             )
-        columns = ("group", "measure", "column", "value", "lower", "upper", CONFIDENTIAL, "meaning")
+        columns = ["group", "measure", "column", "value", "lower", "upper", CONFIDENTIAL, "meaning"]
         return pd.DataFrame(rows, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:

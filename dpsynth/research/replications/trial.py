@@ -21,7 +21,7 @@ from dpsynth.evaluation.effects import regressions_of, replication
 from dpsynth.evaluation.models import CLASSIFIERS
 from dpsynth.evaluation.neighbour_inference import neighbours
 from dpsynth.evaluation.prediction import utility
-from dpsynth.evaluation.results import Evaluation, Findings, Row
+from dpsynth.evaluation.results import Evaluation, Findings, Row, tidy
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.privacy.guarantee import RESAMPLE, STRATIFIED
@@ -84,7 +84,8 @@ class Measured:
     @cached_property
     def regressions(self) -> list[Any]:
         """The regressions with their terms, see :func:`dpsynth.evaluation.effects.regressions_of`."""
-        return regressions_of(Evaluation((), {}, self.details))
+        frames = {name: tidy(name, rows) for name, rows in self.details.items()}
+        return regressions_of(Evaluation((), {}, frames))
 
 
 @dataclass(frozen=True)
