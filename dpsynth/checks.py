@@ -13,6 +13,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
 from numbers import Integral, Real
 from types import ModuleType
 
@@ -169,6 +170,36 @@ def together(names: Sequence[str]) -> str:
     if len(names) > 10:
         return few(names)
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+class Counted(StrEnum):
+    """What the records of a table are called: records, or patients where these have several rows.
+
+    As a text it is the plural.
+
+    Examples
+    --------
+    >>> f"{Counted.PATIENTS}, one {Counted.PATIENTS.one}", Counted.PATIENTS.fill("{Records} without {own}")
+    ('patients, one patient', 'Patients without rows')
+    """
+
+    RECORDS = "records"
+    PATIENTS = "patients"
+
+    @property
+    def one(self) -> str:
+        """The singular."""
+        return self.value[:-1]
+
+    @property
+    def own(self) -> str:
+        """What a person has in the table: a record, or rows."""
+        return "record" if self is Counted.RECORDS else "rows"
+
+    def fill(self, text: str, **values: object) -> str:
+        """Return a text with ``{record}``, ``{records}``, ``{Records}``, ``{own}`` and more filled in."""
+        nouns = {"record": self.one, "records": self.value, "Records": self.capitalize(), "own": self.own}
+        return text.format(**nouns, **values)
 
 
 def about_patients(text: str) -> str:

@@ -22,10 +22,10 @@ from dpsynth.report.plots import Plot
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import ORDER, Severity, Verdict, get, number_of, worst
 from dpsynth.report.words import (
+    bounds_in_words,
     division,
     hundredths,
     is_stratified,
-    none_passed,
     once_in,
     round_up,
     shown,
@@ -455,8 +455,7 @@ def _attacked(report: RunReport, risks: Iterable[Verdict]) -> str:
     bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
     if not bounded:
         return f"{'No bound is known' if report.attempts else 'No attack is on this page'}.{warned}"
-    above = any(a.found.value > a.proved for a in bounded if a.proved is not None)
-    return f"{none_passed(bounded)}{' beyond chance' * above}.{warned}"
+    return f"{bounds_in_words(bounded)}.{warned}"
 
 
 def _quality(found: Iterable[Verdict]) -> str:

@@ -47,6 +47,7 @@ from dpsynth.report.words import (
     REPEATED,
     WORDS,
     attempt_row,
+    bounds_in_words,
     by_measure,
     closers,
     decimals,
@@ -55,7 +56,6 @@ from dpsynth.report.words import (
     is_stratified,
     levels_text,
     measured,
-    none_passed,
     percent,
     plain,
     reached,
@@ -322,7 +322,7 @@ def _proof(report: RunReport) -> Hazard:
         return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
     if not bounded:
         return Hazard(name, "open", "No attack with a proved bound is on this page.")
-    return Hazard(name, "yours", f"{none_passed(bounded)}. This finds large errors alone.")
+    return Hazard(name, "yours", f"{bounds_in_words(bounded)}. This finds large errors alone.")
 
 
 def _budget(report: RunReport, holds: bool) -> Hazard:

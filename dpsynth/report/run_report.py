@@ -40,9 +40,7 @@ from dpsynth.report.curves import (
 )
 from dpsynth.report.forest import plot_effects, plot_estimates
 from dpsynth.report.plots import Plot, matrix_of, plot_attempts, plot_distances, plot_marginals, plot_matrix
-from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
-from dpsynth.report.verdicts.rules import judge, smallest
-from dpsynth.report.verdicts.utility import judge_studies
+from dpsynth.report.verdicts.rules import judge, judge_attempts, judge_guarantee, judge_studies, smallest
 from dpsynth.report.verdicts.verdict import ORDER, Verdict, within_few
 from dpsynth.report.words import WORDS, by_measure
 from dpsynth.studies.study import MEASURES, Estimates

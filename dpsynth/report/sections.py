@@ -41,7 +41,9 @@ from dpsynth.report.blocks import (
 )
 from dpsynth.report.curves import plot_costs, plot_curves, plots_over_time
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts import rules
+from dpsynth.report.verdicts import patients
+from dpsynth.report.verdicts.rules import answers
+from dpsynth.report.verdicts.utility import mixed_effects, mixed_sizes
 from dpsynth.report.words import (
     between,
     bound,
@@ -293,7 +295,7 @@ def _points(*ends: float) -> str:
 # ------------------------------------------------------------------------------------------------
 # The section on patients with several rows: paths, rows a patient, gaps, and measures of both tables.
 
-_RULES = (rules.whole_patients, rules.over_time, rules.rows_and_gaps, rules.mixed_effects)
+_ASKED = (patients.whole_patients, patients.over_time, patients.rows_and_gaps, mixed_effects, mixed_sizes)
 #: a number of one table, or the difference of both, of a column or of none
 _SIDE = re.compile(r"(?P<name>[^\[]+)_(?P<side>synthetic|train|difference)(?P<of>\[.*\])?", re.DOTALL)
 
@@ -322,7 +324,7 @@ def over_time_section(report: RunReport) -> Section | None:
 
 
 def _findings(evaluation: Evaluation) -> list[Block]:
-    found = [verdict for rule in _RULES for verdict in rule(evaluation)]
+    found = answers(evaluation, *_ASKED)
     return [Bullets(tuple(Sentence(v.sentence, v.internal) for v in found))] if found else []
 
 

@@ -38,7 +38,8 @@ from dpsynth.report.curves import plot_intervals
 from dpsynth.report.plots import MOST_NAMES, Plot, matrix_of, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.run_report import RunReport, marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
-from dpsynth.report.verdicts.verdict import Verdict, get
+from dpsynth.report.verdicts.rules import answers
+from dpsynth.report.verdicts.verdict import Evidence, get
 from dpsynth.report.words import column_value, column_width, decimals, estimate_text, measured, thousandths
 from dpsynth.table.kinds import kind_of_unit
 
@@ -413,14 +414,12 @@ def _associations(evaluation: Evaluation) -> list[Block]:
 #: rows that are shown of a table in which something is wrong; the worst come first
 _SHOWN_ROWS = 12
 
-Rule = Callable[[Evaluation], Iterable[Verdict]]
-
 
 def column_blocks(evaluation: Evaluation) -> list[Block]:
     """Return the tables of single columns under a heading. Empty where nothing was measured."""
     plain = [m for m in section_measures(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
     single = [row for frame in evaluation.groups("single_columns") for row in frame_rows(frame)]
-    numbers_well = _well(evaluation, rules.tails) and _well(evaluation, rules.means)
+    numbers_well = _well(evaluation, rules.tails, rules.means)
     masses_well = _well(evaluation, rules.point_masses)
     grids = [
         grid
@@ -459,8 +458,8 @@ def _cut(grid: TableBlock) -> list[TableBlock]:
     ]
 
 
-def _well(evaluation: Evaluation, rule: Rule) -> bool:
-    return all(verdict.severity == "good" for verdict in rule(evaluation))
+def _well(evaluation: Evaluation, *readers: Callable[..., Iterable[Evidence]]) -> bool:
+    return all(verdict.severity == "good" for verdict in answers(evaluation, *readers))
 
 
 def _tails(frame: pd.DataFrame, folded: bool) -> TableBlock:

@@ -329,17 +329,30 @@ PASSED = (
 )
 
 
-def none_passed(attempts: Sequence[Attempt]) -> str:
+def bounds_in_words(attempts: Sequence[Attempt]) -> str:
     """Say that no bound was passed, and what was attacked. ``attempts`` are those with a bound.
+
+    A result above its bound, within chance, is said: nobody who sees it in a table shall wonder.
 
     Examples
     --------
-    >>> from dpsynth.evaluation.estimates import Estimate
-    >>> none_passed([Attempt("audit: counts", "tv", Estimate(0.3, 0.25, 0.35), 0.4, internal=False)])
+    >>> from dataclasses import replace
+    >>> counts = Attempt("audit: counts", "tv", Estimate(0.3, 0.25, 0.35), 0.4, internal=False)
+    >>> bounds_in_words([counts])
     'No test of the noise code on made-up records passed its bound'
+    >>> bounds_in_words([counts, replace(counts, proved=0.29)])
+    '1 of 2 tests of the noise code on made-up records is above its bound, by no more than chance explains'
     """
     real = any(attempt.internal for attempt in attempts)
-    return f"No {'attack' if real else 'test of the noise code on made-up records'} passed its bound"
+    one, many = "attack", "attacks"
+    if not real:
+        one, many = (f"test{end} of the noise code on made-up records" for end in ("", "s"))
+    above = sum(attempt.proved is not None and attempt.found.value > attempt.proved for attempt in attempts)
+    if not above:
+        return f"No {one} passed its bound"
+    are = "is above its" if above == 1 else "are above their"
+    counted = f"{above} of {len(attempts)} {one if len(attempts) == 1 else many}"
+    return f"{counted} {are} bound, by no more than chance explains"
 
 
 def attempt_in_words(attempt: Attempt) -> str:

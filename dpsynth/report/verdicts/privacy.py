@@ -1,4 +1,4 @@
-"""Rules about privacy: is there a guarantee, has an attack passed it, are training records known?"""
+"""What rules about privacy read: signs of memorisation, the guarantee, and attacks beside proved bounds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dpsynth.attacks.attempt import Attempt, passing
-from dpsynth.checks import few, together
+from dpsynth.checks import Counted, few, together
 from dpsynth.evaluation.estimates import FALSE_ALARMS, Estimate, sure_end
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.profile import Profile
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
-from dpsynth.report.words import PASSED, attempt_in_words, measured, none_passed, percent, round_up
+from dpsynth.report.verdicts.verdict import (
+    Evidence,
+    Named,
+    Verdict,
+    column_of,
+    counted_in,
+    get,
+    least,
+    most,
+    number_of,
+    of_columns,
+    otherwise,
+    risk,
+)
+from dpsynth.report.words import PASSED, attempt_in_words, bounds_in_words, measured, percent, round_up
 
-_NONE_FOUND = "The attacks that were tried found no memorisation of training records. Others may find it."
 #: p-value below which held-out records are no baseline, and the share of copies that is memorisation even so
 DIFFERENT, MANY_COPIES = 0.01, 0.1
 #: share of held-out records that equal a training one, above which copies may be coincidence
@@ -46,14 +58,16 @@ class _Sign:
 
 
 _SIGNS = {
-    "copies_excess": _Sign(0.0, 0.01, "More records copy a training record than a new one, by a share of"),
+    "copies_excess": _Sign(
+        0.0, 0.01, "More {records} copy a training {record} than a new one, by a share of"
+    ),
     "dcr_closer_to_train": _Sign(
-        0.5, 0.6, "The share of records nearer to training than to new ones is", 0.55
+        0.5, 0.6, "The share of {records} nearer to training than to new ones is", 0.55
     ),
     "membership_auc": _Sign(0.5, 0.6, "An attack by distance has an AUC of", 0.55),
     "membership_auc_calibrated": _Sign(0.5, 0.6, "An attack by compared distances has an AUC of", 0.55),
     "membership_tpr_at_1pct": _Sign(
-        0.0, 0.05, "An attack that suspects 1 in 100 new records finds a share of training records of"
+        0.0, 0.05, "An attack that suspects 1 in 100 new {records} finds a share of training {records} of"
     ),
 }
 #: of a column: the share of training records among those whose lone value is repeated, 0.5 by chance
@@ -65,12 +79,11 @@ _FEW_OF_COPIES = 0.1
 
 def remembered(evaluation: Evaluation) -> list[Measure]:
     """The sizes of the signs that are beyond chance, at one p-value for all signs and columns together."""
-    tested = [m for m in evaluation.measures if m.name.startswith("memory_p[") and m.value is not None]
-    names = [m.name[len("memory_p[") : -1] for m in tested if number_of(m) <= REMEMBERS]
-    return [measure for name in names if (measure := get(evaluation, name)) is not None]
+    tested = [column_of(m) for m in of_columns(evaluation, "memory_p[") if number_of(m) <= REMEMBERS]
+    return [measure for name in tested if (measure := get(evaluation, name)) is not None]
 
 
-def memory(evaluation: Evaluation) -> Iterator[Verdict]:
+def memory(evaluation: Evaluation) -> Iterator[Evidence]:
     """Copies, lone values, distances and membership inference: are training records memorised?
 
     The test is of all signs together and exact. A table that is independent of which real records trained is
@@ -79,7 +92,6 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
     """
     together = get(evaluation, "memory_p")
     if together is None:
-        yield from _without_held_out(evaluation)
         return
     signs = remembered(evaluation)
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
@@ -88,54 +100,24 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
     same = matched is not None and number_of(matched) > SAME_TABLE
     same = same and by_chance is not None and number_of(by_chance) < SAME_TABLE
     trace = bool(signs) and not same and all(_is_trace(m, evaluation) for m in signs)
-    if number_of(together) <= REMEMBERS and not (trace and coincide is not None):
-        reasons = " ".join(
-            [*_told(signs), f"Chance explains so much in at most 1 in {1 / REMEMBERS:.0f} tables."]
-        )
-        if trace:
-            yield Verdict(
-                "no_memory_found",
-                "good",
-                f"{_NONE_FOUND} The table shows a trace of who trained, as tables that follow their records "
-                f"do. {reasons}",
-                *basis([together, *signs]),
-                "risk",
-            )
-            return
-        shifted = differ is not None and number_of(differ) < DIFFERENT
-        if shifted and not any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in signs):
-            yield Verdict(
-                "other_people",
-                "caution",
-                "Held-out records differ from training ones. This difference can look like memorisation. "
-                f"{reasons}",
-                *basis([together, *signs, *([differ] if differ else [])]),
-                "risk",
-            )
-            return
-        if same and matched is not None:
-            reasons = f"A share of {measured(matched)} equals training records one to one. {reasons}"
-        large = same or any(_large(m) for m in signs)
-        start = "Training records are memorised" if large else "There are signs of memorised training records"
-        severity: Severity = "bad" if large else "caution"
-        yield Verdict("memorises", severity, f"{start}. {reasons}", *basis([together, *signs]), "risk")
-    elif coincide is not None:
-        yield Verdict(
-            "no_baseline",
-            "open",
-            f"Many held-out records equal a training record: a share of {measured(coincide)}. They are the "
-            "same people, or the table has few different records. Copies and coincidence look alike.",
-            *basis([coincide]),
-            "risk",
-        )
-    else:
-        yield Verdict(
-            "no_memory_found",
-            "good",
-            _NONE_FOUND,
-            *basis([together]),
-            "risk",
-        )
+    many_copies = any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in signs)
+    counted = counted_in(evaluation)
+    reasons = [*_told(signs, counted), f"Chance explains so much in at most 1 in {1 / REMEMBERS:.0f} tables."]
+    if same and matched is not None:
+        reasons.insert(0, f"A share of {measured(matched)} equals training {counted} one to one.")
+    yield Evidence(
+        found=number_of(together) <= REMEMBERS and not (trace and coincide is not None),
+        trace=trace,
+        shifted=differ is not None and number_of(differ) < DIFFERENT and not many_copies,
+        large=same or any(_large(m) for m in signs),
+        signs=signs,
+        together=together,
+        differ=differ,
+        coincide=coincide,
+        reasons=" ".join(reasons),
+        # held-out records of other people say nothing of a table that equals the training one
+        sizes=" ".join(reasons[same:]),
+    )
 
 
 def _is_trace(measure: Measure, evaluation: Evaluation) -> bool:
@@ -151,13 +133,13 @@ def _large(measure: Measure) -> bool:
     return number_of(measure) > clear
 
 
-def _told(signs: Sequence[Measure]) -> list[str]:
+def _told(signs: Sequence[Measure], counted: Counted) -> list[str]:
     """A sentence for each sign, and one for all columns of lone values."""
     known = [(m, _SIGNS[m.name]) for m in signs if m.name in _SIGNS]
-    said = [f"{sign.words} {measured(m)}." for m, sign in known if number_of(m) > sign.chance]
+    said = [f"{counted.fill(sign.words)} {measured(m)}." for m, sign in known if number_of(m) > sign.chance]
     lone = sorted((m for m in signs if m.name.startswith(_LONE)), key=number_of, reverse=True)
     if lone:
-        named = [f"{m.name[len(_LONE) : -1]} ({measured(m)})" for m in lone]
+        named = [f"{column_of(m)} ({measured(m)})" for m in lone]
         said.append(
             "The table repeats values that only one real person has. This person is a training one more "
             f"often than by chance (0.5). Columns: {few(named, 3)}."
@@ -165,30 +147,20 @@ def _told(signs: Sequence[Measure]) -> list[str]:
     return said
 
 
-def _without_held_out(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Copies beyond those of training records among each other, and records that are too close."""
+def copies(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Without held-out records: copies beyond those of training records among each other."""
     copied, expected = get(evaluation, "copies_train_share"), get(evaluation, "copies_expected_share")
-    by_chance = 0.0 if expected is None else most(expected)
-    if copied is not None and least(copied) > by_chance + COPIED:
+    if get(evaluation, "memory_p") is None and copied is not None:
+        by_chance = 0.0 if expected is None else most(expected)
         beside = "" if expected is None else f", where coincidence explains {measured(expected)}"
-        yield Verdict(
-            "copies",
-            "open",
-            f"Some synthetic records equal a training record: a share of {measured(copied)}{beside}. Without "
-            "held-out records, memorisation and coincidence look alike.",
-            *basis([copied, *([expected] if expected else [])]),
-            "risk",
-        )
+        yield Evidence(copied=copied, expected=expected, beyond=least(copied) - by_chance, beside=beside)
+
+
+def too_close(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Without held-out records: records that are too close to training ones."""
     accuracy, p = get(evaluation, "nn_accuracy_train"), get(evaluation, "nn_copies_p")
-    if accuracy is not None and p is not None and most(accuracy) < TOO_CLOSE and number_of(p) <= REMEMBERS:
-        yield Verdict(
-            "too_close",
-            "caution",
-            "Synthetic records lie closer to training records than these to one another. The "
-            f"nearest-neighbour accuracy (0.5 is best) is {measured(accuracy)}.",
-            *basis([accuracy, p]),
-            "risk",
-        )
+    if get(evaluation, "memory_p") is None and accuracy is not None and p is not None:
+        yield Evidence(accuracy=accuracy, p=p, close=most(accuracy) < TOO_CLOSE and number_of(p) <= REMEMBERS)
 
 
 def beside(guarantee: Guarantee | None, verdict: Verdict, evaluation: Evaluation) -> Verdict:
@@ -215,8 +187,9 @@ def beside(guarantee: Guarantee | None, verdict: Verdict, evaluation: Evaluation
         return replace(verdict, sentence=" ".join([*said, "No attack here surely passes this limit."]))
     worst = max(passed, key=number_of)
     said.append(
-        f"These records reveal who trained: {_ADVANTAGES[worst.name]} is {measured(worst)}, beyond the "
-        "proved bound. The proof or the code is wrong. Share nothing, and report it."
+        f"These {counted_in(evaluation)} reveal who trained: {_ADVANTAGES[worst.name]} is "
+        f"{measured(worst)}, beyond the proved bound. The proof or the code is wrong. Share nothing, and "
+        "report it."
     )
     names = tuple(dict.fromkeys((*verdict.rests_on, worst.name)))
     return replace(verdict, severity="bad", sentence=" ".join(said), rests_on=names)
@@ -243,90 +216,124 @@ WEAK_ACCURACY = 0.9
 #: an epsilon above which next to nothing is promised: tier 3 of Ponomareva et al. 2023, "How to DP-fy ML",
 #: Journal of Artificial Intelligence Research 77
 WEAK_EPSILON = 10.0
+_LEDGER = Named("ledger")
 
 
-def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:
-    """Return what the rules say about a guarantee and the profile behind it, or about their absence."""
+def exceptions(guarantee: Guarantee | None, profile: Profile | None) -> Iterator[Evidence]:
+    """What a guarantee does not cover."""
+    if guarantee is not None and guarantee.private and guarantee.excluded:
+        yield Evidence(left_out=together(guarantee.excluded), basis=_LEDGER)
+
+
+def promise(guarantee: Guarantee | None, profile: Profile | None) -> Iterator[Evidence]:
+    """Is there a guarantee, and is it strong enough to rely on?"""
     if guarantee is None or profile is None:
-        sentence = "No guarantee is known for this table. Nothing limits attacks that were not tried."
-        return (_risk("no_guarantee", "caution", sentence),)
+        yield Evidence(known=False, basis=_LEDGER)
+        return
     if not guarantee.private:
-        return (_risk("not_private", "bad", str(guarantee)),)
-    verdicts = []
-    if guarantee.excluded:
-        left_out = together(guarantee.excluded)
-        verdicts.append(_risk("excluded", "caution", f"The guarantee has exceptions: {left_out}."))
+        yield Evidence(known=True, private=False, void=str(guarantee), basis=_LEDGER)
+        return
     accuracy, epsilon = profile.attack_accuracy(), guarantee.epsilon
     right = percent(accuracy)
-    often = f"right {right} times in 100" if right != "100" else "always right"
-    room = f"A guess may be {often}"
-    if epsilon > WEAK_EPSILON:
-        million = math.log(1e6)
-        factor = f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million"
-        sentence = (
-            f"The guarantee is too weak to rely on: ε is {round_up(epsilon)}. An event may be {factor} times "
-            f"as probable with a patient as without. {room}. An ε above 10 is commonly held to be a weak "
-            "promise or none."
-        )
-        verdicts.append(_risk("weak_guarantee", "bad", sentence))
-    elif accuracy > WEAK_ACCURACY:
-        verdicts.append(_risk("weak_guarantee", "caution", f"The guarantee is weak. {room}."))
-    elif not verdicts:
-        sentence = "The guarantee holds against every attack, whatever the attacker knows."
-        verdicts.append(_risk("guaranteed", "good", sentence))
-    return tuple(verdicts)
-
-
-def _risk(code: str, severity: Severity, sentence: str) -> Verdict:
-    return Verdict(code, severity, sentence, ("ledger",), False, "risk")
-
-
-def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
-    """Return what the rules say: bounds that were passed, beyond chance, or that none was.
-
-    A result above its bound that chance explains is no verdict. Good is said only of results below.
-    """
-    bounded = [attempt for attempt in attempts if attempt.proved is not None]
-    passed = passing(bounded)
-    wrong = [attempt for attempt in passed if not attempt.one_table]
-    if passed:
-        return tuple(
-            Verdict(
-                "bound_passed",
-                "bad",
-                f"An attack passed its proved bound ({attempt_in_words(attempt)}). The proof or the code is "
-                "wrong. Publish nothing, and report it.",
-                (f"attempts: {attempt.attack}",),
-                attempt.internal,
-                "risk",
-            )
-            if attempt in wrong
-            else Verdict(
-                "average_passed",
-                "caution",
-                "An attack reached more on this table than it may on average over tables "
-                f"({attempt_in_words(attempt)}). The table is an unlucky one, or the proof is wrong. Shadow "
-                "models, which fit again many times, show which.",
-                (f"attempts: {attempt.attack}",),
-                attempt.internal,
-                "risk",
-            )
-            for attempt in (wrong or passed)
-        )
-    if not bounded:
-        return ()
-    internal = any(attempt.internal for attempt in bounded)
-    results = f"{len(bounded)} result{'' if len(bounded) == 1 else 's'}"
-    above = [a for a in bounded if a.proved is not None and a.found.value > a.proved]
-    if above:
-        furthest = max(above, key=lambda a: a.found.value - (a.proved or 0.0))
-        said = f"{len(above)} of {results} lie{'s' * (len(above) == 1)} above the bound"
-        lie = f"{said} ({attempt_in_words(furthest)})"
-        sentence = f"{none_passed(bounded)} beyond chance, but {lie}. {PASSED} More tries would decide."
-        names = tuple(f"attempts: {attempt.attack}" for attempt in above)
-        return (Verdict("bounds_open", "open", sentence, names, internal, "risk"),)
-    sentence = (
-        f"{none_passed(bounded)} ({results}). {PASSED} This proves nothing, but a gross error would have "
-        "shown."
+    million = math.log(1e6)
+    yield Evidence(
+        known=True,
+        private=True,
+        accuracy=accuracy,
+        epsilon=epsilon,
+        whole=not guarantee.excluded,
+        shown=round_up(epsilon),
+        factor=f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million",
+        often=f"right {right} times in 100" if right != "100" else "always right",
+        basis=_LEDGER,
     )
-    return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)
+
+
+def passed_bounds(attempts: Sequence[Attempt]) -> Iterator[Evidence]:
+    """Attacks that passed their bound, beyond chance. One table may pass a bound on the average over tables.
+
+    That is said only if no other attack passed its bound.
+    """
+    passed = passing(attempts)
+    wrong = [attempt for attempt in passed if not attempt.one_table]
+    for attempt in wrong or passed:
+        source = Named(f"attempts: {attempt.attack}", attempt.internal)
+        yield Evidence(one_table=attempt.one_table, said=attempt_in_words(attempt), basis=source)
+
+
+def held_bounds(attempts: Sequence[Attempt]) -> Iterator[Evidence]:
+    """Attacks none of which passed its bound. A result above its bound that chance explains is no verdict."""
+    bounded = [attempt for attempt in attempts if attempt.proved is not None]
+    if not bounded or passing(bounded):
+        return
+    beyond = [attempt.found.value - (attempt.proved or 0.0) for attempt in bounded]
+    above = [attempt for attempt, excess in zip(bounded, beyond, strict=True) if excess > 0]
+    internal = any(attempt.internal for attempt in bounded)
+    yield Evidence(
+        bounds=bounds_in_words(bounded),
+        results=f"{len(bounded)} result{'' if len(bounded) == 1 else 's'}",
+        above=[Named(f"attempts: {attempt.attack}", internal) for attempt in above],
+        furthest=attempt_in_words(bounded[beyond.index(max(beyond))]),
+        passed=PASSED,
+        basis=Named("attempts", internal),
+    )
+
+
+_NONE_FOUND = "The attacks that were tried found no memorisation of training {records}. Others may find it."
+#: rules on memorisation
+MEMORY = (
+    risk("no_memory_found", memory, good=lambda f: f.found and f.trace, rests_on=("together", "signs"),
+         sentence=_NONE_FOUND + " The table shows a trace of who trained, as tables that follow their "
+         "{records} do. {sizes}"),
+    risk("other_people", memory, caution=lambda f: f.found and f.shifted,
+         rests_on=("together", "signs", "differ"),
+         sentence="Held-out {records} differ from training ones. This difference can look like "
+         "memorisation. {sizes}"),
+    risk("memorises", memory, bad=lambda f: f.found and f.large, rests_on=("together", "signs"),
+         sentence="Training {records} are memorised. {reasons}"),
+    risk("memorises", memory, caution=lambda f: f.found, rests_on=("together", "signs"),
+         sentence="There are signs of memorised training {records}. {reasons}"),
+    risk("no_baseline", memory, open=lambda f: f.coincide is not None, rests_on=("coincide",),
+         sentence="Many held-out {records} equal a training {record}: a share of {coincide}. They are the "
+         "same people, or the table has few different {records}. Copies and coincidence look alike."),
+    risk("no_memory_found", memory, good=otherwise, rests_on=("together",), sentence=_NONE_FOUND),
+    risk("copies", copies, open=lambda f: f.beyond > COPIED, rests_on=("copied", "expected"),
+         sentence="Some synthetic {records} equal a training {record}: a share of {copied}{beside}. "
+         "Without held-out {records}, memorisation and coincidence look alike."),
+    risk("too_close", too_close, caution=lambda f: f.close, rests_on=("accuracy", "p"),
+         sentence="Synthetic {records} lie closer to training {records} than these to one another. The "
+         "nearest-neighbour accuracy (0.5 is best) is {accuracy}."),
+)  # fmt: skip
+
+
+#: rules on a guarantee and the profile behind it
+GUARANTEE = (
+    risk("excluded", exceptions, caution=otherwise, sentence="The guarantee has exceptions: {left_out}."),
+    risk("no_guarantee", promise, caution=lambda f: not f.known,
+         sentence="No guarantee is known for this table. Nothing limits attacks that were not tried."),
+    risk("not_private", promise, bad=lambda f: not f.private, sentence="{void}"),
+    risk("weak_guarantee", promise, bad=lambda f: f.epsilon > WEAK_EPSILON,
+         sentence="The guarantee is too weak to rely on: ε is {shown}. An event may be {factor} times as "
+         "probable with a patient as without. A guess may be {often}. An ε above 10 is commonly held to be "
+         "a weak promise or none."),
+    risk("weak_guarantee", promise, caution=lambda f: f.accuracy > WEAK_ACCURACY,
+         sentence="The guarantee is weak. A guess may be {often}."),
+    risk("guaranteed", promise, good=lambda f: f.whole,
+         sentence="The guarantee holds against every attack, whatever the attacker knows."),
+)  # fmt: skip
+
+
+#: rules on attacks beside their proved bounds
+ATTEMPTS = (
+    risk("bound_passed", passed_bounds, bad=lambda f: not f.one_table,
+         sentence="An attack passed its proved bound ({said}). The proof or the code is wrong. Publish "
+         "nothing, and report it."),
+    risk("average_passed", passed_bounds, caution=otherwise,
+         sentence="An attack reached more on this table than it may on average over tables ({said}). The "
+         "table is an unlucky one, or the proof is wrong. Shadow models, which fit again many times, show "
+         "which."),
+    risk("bounds_open", held_bounds, open=lambda f: f.above, rests_on=("above",),
+         sentence="{bounds}. The furthest is {furthest}. {passed} More tries would decide."),
+    risk("bounds_held", held_bounds, good=otherwise,
+         sentence="{bounds} ({results}). {passed} This proves nothing, but a gross error would have shown."),
+)  # fmt: skip

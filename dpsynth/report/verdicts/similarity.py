@@ -1,7 +1,7 @@
-"""Rules about similarity: can synthetic records be separated from real ones, and do associations remain?
+"""What rules about similarity read: can records be separated from real ones, and do associations remain?
 
-Single columns should be plausible to somebody who knows the patients. The rules look at tails, point masses,
-cells that are missing together, habits of recording, and digits beyond the declared steps.
+Single columns should be plausible to somebody who knows the patients. Read are tails, point masses, cells
+that are missing together, habits of recording, and digits beyond the declared steps.
 """
 
 from __future__ import annotations
@@ -13,10 +13,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dpsynth.checks import few, together
+from dpsynth.checks import Counted, few, together
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
 from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
+from dpsynth.report.verdicts.verdict import (
+    Evidence,
+    Named,
+    Rule,
+    column_of,
+    counted_in,
+    get,
+    least,
+    most,
+    number_of,
+    of_columns,
+    otherwise,
+)
 from dpsynth.report.words import (
     column_value,
     column_width,
@@ -37,50 +49,38 @@ GIVES_AWAY = 0.01
 PARTLY_LOST, ALL_LOST = 0.5, 0.8
 
 
-def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
+def told_apart(evaluation: Evaluation) -> Iterator[Evidence]:
     """Can synthetic records be separated from real ones?"""
     accuracy = get(evaluation, "nn_accuracy_train")
-    discriminators = [
-        measure
-        for measure in evaluation.measures
-        if measure.name.startswith("discriminator_auc") and measure.value is not None
-    ]
+    discriminators = of_columns(evaluation, "discriminator_auc")
     best = max(discriminators, key=number_of, default=None)
     known = [measure for measure in (best, accuracy) if measure is not None]
     if not known:
         return
     said = {"nn_accuracy_train": "The nearest-neighbour accuracy (0.5 is best) is"}
-    words = "A classifier separates synthetic from real records with an AUC of"
-    reasons = " ".join(f"{said.get(m.name, words)} {measured(m)}." for m in known)
-    worst = max(least(m) for m in [*discriminators, *known])
+    words = f"A classifier separates synthetic from real {counted_in(evaluation)} with an AUC of"
     by, columns = _given_away(evaluation)
-    if worst > DISTINGUISHABLE:
-        easily = " easily" if worst > OBVIOUS else ""
-        severity: Severity = "bad" if worst > OBVIOUS else "caution"
-        sentence = f"Synthetic records can{easily} be separated from real ones. {reasons}{by}"
-        yield Verdict("distinguishable", severity, sentence, *basis([*known, *columns]))
-    elif any(number_of(m) > DISTINGUISHABLE and least(m) > 0.5 for m in known):
-        sentence = f"Synthetic records can be separated from real ones, if not always. {reasons}{by}"
-        yield Verdict("distinguishable", "caution", sentence, *basis([*known, *columns]))
-    elif max(number_of(m) for m in known) > DISTINGUISHABLE:
-        sentence = (
-            "Perhaps synthetic records can be separated from real ones. There are too few to be sure. "
-            f"{reasons}"
-        )
-        yield Verdict("uncertain", "open", sentence, *basis(known))
-    elif not any(_alone(frame) for frame in evaluation.groups("single_columns")):
-        sentence = f"Synthetic records are hard to separate from real ones. {reasons}"
-        yield Verdict("resembles", "good", sentence, *basis(known))
+    worst = max(least(m) for m in [*discriminators, *known])
+    easily = " easily" if worst > OBVIOUS else ""
+    yield Evidence(
+        basis=known,
+        columns=columns,
+        worst=worst,
+        value=max(number_of(m) for m in known),
+        beyond_chance=any(number_of(m) > DISTINGUISHABLE and least(m) > 0.5 for m in known),
+        alone=any(separating(frame) for frame in evaluation.groups("single_columns")),
+        easily=easily,
+        always="" if worst > DISTINGUISHABLE else ", if not always",
+        reasons=" ".join(f"{said.get(m.name, words)} {measured(m)}." for m in known),
+        by=by,
+    )
 
 
 def _given_away(evaluation: Evaluation) -> tuple[str, list[Measure]]:
     """Which columns give synthetic records away, in a sentence, and the measures that it rests on."""
-    losses = [
-        m for m in evaluation.measures if m.name.startswith("discriminator_loss[") and m.value is not None
-    ]
+    losses = sorted(of_columns(evaluation, "discriminator_loss["), key=number_of, reverse=True)
     if not losses:
         return "", []
-    losses.sort(key=number_of, reverse=True)
     sure = [m for m in losses if number_of(m) >= GIVES_AWAY and least(m) > 0][:3]
     if not sure:
         most_of_all = decimals(max(number_of(losses[0]), 0.0))
@@ -88,27 +88,20 @@ def _given_away(evaluation: Evaluation) -> tuple[str, list[Measure]]:
             f" No single column explains it: shuffling one of them lowers the AUC by at most {most_of_all}."
         )
         return text, losses[:1]
-    named = [f"{m.name[m.name.index('[') + 1 : -1]} (by {decimals(number_of(m))})" for m in sure]
+    named = [f"{column_of(m)} (by {decimals(number_of(m))})" for m in sure]
     return f" Shuffling these columns lowers the AUC most: {together(named)}.", sure
 
 
-def associations(evaluation: Evaluation) -> Iterator[Verdict]:
+def associations(evaluation: Evaluation) -> Iterator[Evidence]:
     """Do associations remain? Judged only if held-out records show the effect of chance."""
     lost, chance = (get(evaluation, f"association_lost{end}") for end in ("", "_baseline"))
-    if lost is None or chance is None or number_of(chance) > PARTLY_LOST / 2:
-        return
-    words = f"{hundredths(number_of(lost))} % of their strength is lost or reversed"
-    both = basis([lost, chance])
-    if number_of(lost) > ALL_LOST:
-        sentence = (
-            f"Associations between columns are almost lost: {words}. The table is useless for any relation "
-            "of columns."
+    if lost is not None and chance is not None and number_of(chance) <= PARTLY_LOST / 2:
+        yield Evidence(
+            basis=[lost, chance],
+            part=number_of(lost),
+            lost=hundredths(number_of(lost)),
+            chance=hundredths(number_of(chance)),
         )
-        yield Verdict("associations_lost", "bad", sentence, *both)
-    elif number_of(lost) > PARTLY_LOST:
-        by_chance = f"{hundredths(number_of(chance))} % by chance"
-        sentence = f"Associations between columns are too weak: {words} ({by_chance})."
-        yield Verdict("associations_weak", "caution", sentence, *both)
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,7 @@ def rule_shares(evaluation: Evaluation) -> list[RuleShares]:
     return sorted(found, key=lambda rule: -number_of(rule.synthetic))
 
 
-def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
+def constraints(evaluation: Evaluation) -> Iterator[Evidence]:
     """Which rules do synthetic rows break more often than real ones?"""
     broken = [rule for rule in rule_shares(evaluation) if rule.more_often]
     if broken:
@@ -147,12 +140,12 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
             + (f", and {thousandths(rule.real)} of 1,000 real rows" if rule.real is not None else "")
             for rule in broken
         ]
-        sentence = f"Some synthetic rows are not believable. {_first(said)}. "
-        if any(rule.suggested and rule.real is None for rule in broken):
-            sentence += "Names and units suggest rules that real rows may break too. "
-        sentence += "Dpsynth keeps each rule that the schema declares. Declare what holds by definition."
-        named = [m for rule in broken[:_NAMED] for m in (rule.synthetic, rule.real) if m is not None]
-        yield Verdict("violates_constraints", "caution", sentence, *basis(named))
+        unsure = any(rule.suggested and rule.real is None for rule in broken)
+        yield Evidence(
+            basis=[m for rule in broken[:_NAMED] for m in (rule.synthetic, rule.real) if m is not None],
+            said=_first(said),
+            suggested="Names and units suggest rules that real rows may break too. " if unsure else "",
+        )
 
 
 #: part of a column's values outside its declared bounds that is reported
@@ -167,7 +160,7 @@ ALONE, ALONE_OBVIOUS = 0.55, 0.85
 _BY_DIGITS = 0.7
 
 
-def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
+def clipped(evaluation: Evaluation) -> Iterator[Evidence]:
     """Do the declared bounds cut the real table, so that no other measure can see what was lost?"""
     for frame in evaluation.groups("outside_bounds", "table"):
         rows = [row for row in frame_rows(frame) if row.count > _CUT * row.of]
@@ -177,12 +170,7 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
                 f"{_bound(row.lower, row.unit)} to {_bound(row.upper, row.unit)}"
                 for row in sorted(rows, key=lambda row: -row.count / row.of)
             ]
-            sentence = (
-                f"The schema's bounds cut the real table. {_first(named)}. They were clipped before fitting "
-                "and before any comparison. Widen the bounds if such values are possible."
-            )
-            basis_of = ("outside_bounds",), any_confidential(frame)
-            yield Verdict("clipped", "caution", sentence, *basis_of, tables=("train",))
+            yield Evidence(basis=_frame("outside_bounds", frame), said=_first(named))
 
 
 def _bound(value: float, unit: str | None) -> str:
@@ -229,14 +217,25 @@ def _wrong(faults: Iterable[Fault]) -> list[Fault]:
     return [*worst.values()]
 
 
-def _said(
-    start: str, wrong: Sequence[Fault], frame: pd.DataFrame
-) -> tuple[Severity, str, tuple[str, ...], bool]:
-    """The verdict but for its code: faults of the worst columns, and the names of all others."""
-    said = [start, *(f"In {fault.column}, {fault.what}" for fault in wrong[:_NAMED])]
+def _frame(name: str, frame: pd.DataFrame) -> Named:
+    return Named(name, any_confidential(frame))
+
+
+def _faulty(frame: pd.DataFrame, faults: Sequence[Fault], of: int, **more: object) -> Evidence:
+    """The worst columns with their faults, and the names of all others."""
+    wrong = _wrong(faults)
+    said = [f"In {fault.column}, {fault.what}" for fault in wrong[:_NAMED]]
     said += [f"Also in {', '.join(fault.column for fault in wrong[_NAMED:])}"] * (len(wrong) > _NAMED)
-    severity: Severity = "bad" if wrong[0].least > _FAR else "caution"
-    return severity, f"{'. '.join(said)}.", ("tails",), any_confidential(frame)
+    return Evidence(
+        basis=_frame("tails", frame),
+        wrong=len(wrong),
+        of=of,
+        far=bool(wrong) and wrong[0].least > _FAR,
+        within=all(fault.size <= 1.0 for fault in faults),
+        whose=whose_tails(frame),
+        said=". ".join(said),
+        **more,
+    )
 
 
 def whose_tails(frame: pd.DataFrame) -> str:
@@ -261,32 +260,32 @@ def frequent(at: object) -> str:
     return str(int(at) if isinstance(at, float) and at.is_integer() else at)
 
 
-def tails(evaluation: Evaluation) -> Iterator[Verdict]:
+def _each(frame: pd.DataFrame, counted: Counted) -> str:
+    return "rows" if frame["of"].iloc[0] == "rows" else counted
+
+
+def tails(evaluation: Evaluation) -> Iterator[Evidence]:
     """Are the standard deviations and the extreme values of numbers those of the real table?"""
+    counted = counted_in(evaluation)
     for frame in evaluation.groups("tails", "of"):
         numeric = [rows for rows in by_column(frame) if _value(rows, "spread_ratio") is not None]
-        faults = [fault for rows in numeric for fault in faults_of_tails(rows)]
-        if wrong := _wrong(faults):
-            start = f"Extreme values are not reliable in {len(wrong)} of {len(numeric)} numeric columns"
-            yield Verdict("tails", *_said(f"{start}{whose_tails(frame)}", wrong, frame))
-        elif numeric and all(fault.size <= 1.0 for fault in faults):
-            numbers = whose_tails(frame) or " of numbers"
-            sentence = f"Standard deviations and extreme values{numbers} are nearly those of the real table."
-            yield Verdict("tails_hold", "good", sentence, ("tails",), any_confidential(frame))
+        each = _each(frame, counted)
+        faults = [fault for rows in numeric for fault in faults_of_tails(rows, each)]
+        numbers = whose_tails(frame) or " of numbers"
+        yield _faulty(frame, faults, len(numeric), numbers=numbers)
 
 
 def _value(rows: Mapping[str, Any], measure: str) -> float | None:
     return rows[measure].value if measure in rows else None
 
 
-def faults_of_tails(rows: Mapping[str, Any]) -> Iterator[Fault]:
+def faults_of_tails(rows: Mapping[str, Any], each: str = "records") -> Iterator[Fault]:
     """Percentiles and the standard deviation of a column."""
     for where, measure in (("below", "percentile_1_error"), ("above", "percentile_99_error")):
         if _value(rows, measure) is not None:
             end = rows[measure]
             unit = f" {end.unit}" if end.unit and kind_of_unit(end.unit) is None else ""
             made, real = (column_value(percentile, end.unit) for percentile in (end.synthetic, end.real))
-            each = "rows" if end.of == "rows" else "records"
             what = f"1 in 100 {each} lies {where} {made}{unit}, and {where} {real} in the real table"
             yield Fault.of(end.column, what, end, PERCENTILE_AIM)
     if _value(rows, "spread_ratio") is not None:
@@ -296,13 +295,11 @@ def faults_of_tails(rows: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault.of(spread.column, what, spread, SPREAD_AIM)
 
 
-def means(evaluation: Evaluation) -> Iterator[Verdict]:
+def means(evaluation: Evaluation) -> Iterator[Evidence]:
     """Are the means of counts, costs and other numbers without negative values those of the real table?"""
     for frame in evaluation.groups("tails", "of"):
-        known = [fault for rows in by_column(frame) for fault in faults_of_means(rows)]
-        if wrong := _wrong(known):
-            start = f"Means are wrong in {len(wrong)} of {len(known)} numeric columns{whose_tails(frame)}"
-            yield Verdict("means", *_said(start, wrong, frame))
+        faults = [fault for rows in by_column(frame) for fault in faults_of_means(rows)]
+        yield _faulty(frame, faults, len(faults))
 
 
 def faults_of_means(rows: Mapping[str, Any]) -> Iterator[Fault]:
@@ -313,18 +310,17 @@ def faults_of_means(rows: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault.of(row.column, f"the mean is {made}, and {real} in the real table", row, MEAN_AIM)
 
 
-def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
+def point_masses(evaluation: Evaluation) -> Iterator[Evidence]:
     """Do values that hold many records hold as many in the synthetic table?"""
+    counted = counted_in(evaluation)
     for frame in evaluation.groups("tails", "of"):
+        each = _each(frame, counted)
         masses = frame_rows(frame[frame["measure"] == "point_mass_error"])
-        if wrong := _wrong(map(_fault_of_mass, masses)):
-            start = f"Frequent values{whose_tails(frame)} have a wrong share"
-            yield Verdict("point_masses", *_said(start, wrong, frame))
+        yield _faulty(frame, [_fault_of_mass(row, each) for row in masses], len(masses))
 
 
-def _fault_of_mass(row: Any) -> Fault:
+def _fault_of_mass(row: Any, each: str) -> Fault:
     made, real = hundredths(row.synthetic), hundredths(row.real)
-    each = "rows" if row.of == "rows" else "records"
     value = frequent(row.at)
     if isinstance(row.at, float) and not row.at.is_integer():
         value = plain(row.at)
@@ -332,47 +328,43 @@ def _fault_of_mass(row: Any) -> Fault:
     return Fault.of(row.column, what, row, MASS_AIM)
 
 
-def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
+def missing_together(evaluation: Evaluation) -> Iterator[Evidence]:
     """Are values missing together as in the real table?"""
-    for ratio in (row for frame in evaluation.groups("missing_cells") for row in frame_rows(frame)):
-        if SPREAD_AIM[0] <= ratio.upper and ratio.lower <= SPREAD_AIM[1]:
-            continue
-        start = (
-            "Values that are missing together in real records are missing apart in synthetic ones"
-            if ratio.upper < SPREAD_AIM[0]
-            else "Missing values gather in too few synthetic records"
-        )
-        synthetic, real = column_value(ratio.synthetic), column_value(ratio.train)
-        sentence = (
-            f"{start}. The number of missing cells a record has a standard deviation of {synthetic}, and of "
-            f"{real} in the real table."
-        )
-        yield Verdict("missing_together", "caution", sentence, ("missing_cells",), ratio.confidential)
+    for frame in evaluation.groups("missing_cells"):
+        for ratio in frame_rows(frame):
+            yield Evidence(
+                basis=Named("missing_cells", ratio.confidential),
+                apart=ratio.upper < SPREAD_AIM[0],
+                gathered=ratio.lower > SPREAD_AIM[1],
+                synthetic=column_value(ratio.synthetic),
+                real=column_value(ratio.train),
+            )
 
 
-def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
+def single_columns(evaluation: Evaluation) -> Iterator[Evidence]:
     """Which columns separate synthetic from real records by themselves?"""
     for frame in evaluation.groups("single_columns"):
-        rows = _alone(frame)
+        rows = separating(frame)
         if not rows:
             continue
         digits = [row.column for row in rows if _by_digits(row)]
-        named = [f"{row.column} ({decimals(row.auc, 2)})" for row in rows]
-        some = (
-            "One column alone separates" if len(rows) == 1 else f"{len(rows)} columns, each alone, separate"
+        columns = "the column" if len(digits) == 1 else "the columns"
+        yield Evidence(
+            basis=_frame("single_columns", frame),
+            some="One column alone separates"
+            if len(rows) == 1
+            else f"{len(rows)} columns, each alone, separate",
+            named=few([f"{row.column} ({decimals(row.auc, 2)})" for row in rows], 5),
+            habits=f". Last digits explain most of it in {columns} {few(digits, 5)}. Real values may often "
+            "be tens, fives or halves"
+            if digits
+            else "",
+            surely=max(row.lower for row in rows),
+            people=min(row.size for row in rows),
         )
-        sentence = f"{some} synthetic from real records. AUC (0.5 is best): {few(named, 5)}"
-        if digits:
-            columns = "the column" if len(digits) == 1 else "the columns"
-            habits = "Real values may often be tens, fives or halves"
-            sentence += f". Last digits explain most of it in {columns} {few(digits, 5)}. {habits}"
-        severity: Severity = "bad" if max(row.lower for row in rows) > ALONE_OBVIOUS else "caution"
-        people = min(row.size for row in rows)
-        names, internal = ("single_columns",), any_confidential(frame)
-        yield Verdict("single_columns", severity, f"{sentence}.", names, internal, people=people)
 
 
-def _alone(frame: pd.DataFrame) -> list[Any]:
+def separating(frame: pd.DataFrame) -> list[Any]:
     """The columns that surely separate synthetic from real records by themselves, the clearest first."""
     rows = [row for row in frame_rows(frame) if row.auc > ALONE and row.lower > 0.5]
     return sorted(rows, key=lambda row: -row.auc)
@@ -383,18 +375,13 @@ def _by_digits(row: Any) -> bool:
     return digits is not None and digits - 0.5 > _BY_DIGITS * (row.auc - 0.5)
 
 
-def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
+def finer_than_declared(evaluation: Evaluation) -> Iterator[Evidence]:
     """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
     for frame in evaluation.groups("finer_than_declared", "table"):
         rows = frame_rows(frame)
         if rows[0].table == "synthetic":
             columns = ", ".join(between_steps(rows))
-            sentence = (
-                f"The synthetic table is finer than the schema declares: {columns}. It was rounded before "
-                "any comparison. Nothing here shows whether these digits reveal synthetic records."
-            )
-            names, internal = ("finer_than_declared",), any_confidential(frame)
-            yield Verdict("finer_than_declared", "caution", sentence, names, internal)
+            yield Evidence(basis=_frame("finer_than_declared", frame), columns=columns)
 
 
 def between_steps(rows: Sequence[Any]) -> list[str]:
@@ -422,22 +409,67 @@ def _first(faults: Sequence[str]) -> str:
 _MANY_LEFT_OUT = 0.01
 
 
-def not_allowed(evaluation: Evaluation) -> Iterator[Verdict]:
+def not_allowed(evaluation: Evaluation) -> Iterator[Evidence]:
     """Does the synthetic table hold values that the schema does not allow, and that cannot be compared?"""
     kept = get(evaluation, "synthetic_rows") or get(evaluation, "synthetic_records")
     left = get(evaluation, "rows_left_out")
     if left is None or kept is None or not number_of(left):
         return
     kinds = [get(evaluation, f"values_{kind}") for kind in ("undeclared", "missing")]
-    found = [measure for measure in kinds if measure is not None and number_of(measure)]
-    said = ", and ".join(
-        f"{shown(measure.value)} {measure.detail.removeprefix('synthetic ')}" for measure in found
+    values = [measure for measure in kinds if measure is not None and number_of(measure)]
+    said = ", and ".join(f"{shown(m.value)} {m.detail.removeprefix('synthetic ')}" for m in values)
+    yield Evidence(
+        basis=[left, *values],
+        left=shown(left.value),
+        hold="row holds" if number_of(left) == 1 else "rows hold",
+        said=f" ({said})" if said else "",
+        many=number_of(left) > _MANY_LEFT_OUT * (number_of(left) + number_of(kept)),
     )
-    hold = "row holds" if number_of(left) == 1 else "rows hold"
-    sentence = f"{shown(left.value)} synthetic {hold} values that the schema does not allow"
-    sentence += f" ({said})" if said else ""
-    sentence += (
-        ". No comparison reads these rows. Correct the table, or declare the values if they are possible."
-    )
-    many = number_of(left) > _MANY_LEFT_OUT * (number_of(left) + number_of(kept))
-    yield Verdict("not_allowed", "bad" if many else "caution", sentence, *basis([left, *found]))
+
+
+#: rules on similarity
+SIMILARITY = (
+    Rule("distinguishable", told_apart, bad=lambda f: f.worst > OBVIOUS,
+         caution=lambda f: f.worst > DISTINGUISHABLE or f.beyond_chance, rests_on=("basis", "columns"),
+         sentence="Synthetic {records} can{easily} be separated from real ones{always}. {reasons}{by}"),
+    Rule("uncertain", told_apart, open=lambda f: f.value > DISTINGUISHABLE,
+         sentence="Perhaps synthetic {records} can be separated from real ones. There are too few to be "
+         "sure. {reasons}"),
+    Rule("resembles", told_apart, good=lambda f: not f.alone,
+         sentence="Synthetic {records} are hard to separate from real ones. {reasons}"),
+    Rule("clipped", clipped, caution=otherwise, tables=("train",),
+         sentence="The schema's bounds cut the real table. {said}. They were clipped before fitting and "
+         "before any comparison. Widen the bounds if such values are possible."),
+    Rule("tails", tails, bad=lambda f: f.far, caution=lambda f: f.wrong,
+         sentence="Extreme values are not reliable in {wrong} of {of} numeric columns{whose}. {said}."),
+    Rule("tails_hold", tails, good=lambda f: f.of and f.within,
+         sentence="Standard deviations and extreme values{numbers} are nearly those of the real table."),
+    Rule("means", means, bad=lambda f: f.far, caution=lambda f: f.wrong,
+         sentence="Means are wrong in {wrong} of {of} numeric columns{whose}. {said}."),
+    Rule("point_masses", point_masses, bad=lambda f: f.far, caution=lambda f: f.wrong,
+         sentence="Frequent values{whose} have a wrong share. {said}."),
+    Rule("missing_together", missing_together, caution=lambda f: f.apart,
+         sentence="Values that are missing together in real {records} are missing apart in synthetic ones. "
+         "The number of missing cells a {record} has a standard deviation of {synthetic}, and of {real} in "
+         "the real table."),
+    Rule("missing_together", missing_together, caution=lambda f: f.gathered,
+         sentence="Missing values gather in too few synthetic {records}. The number of missing cells a "
+         "{record} has a standard deviation of {synthetic}, and of {real} in the real table."),
+    Rule("single_columns", single_columns, bad=lambda f: f.surely > ALONE_OBVIOUS, caution=otherwise,
+         sentence="{some} synthetic from real {records}. AUC (0.5 is best): {named}{habits}."),
+    Rule("associations_lost", associations, bad=lambda f: f.part > ALL_LOST,
+         sentence="Associations between columns are almost lost: {lost} % of their strength is lost or "
+         "reversed. The table is useless for any relation of columns."),
+    Rule("associations_weak", associations, caution=lambda f: f.part > PARTLY_LOST,
+         sentence="Associations between columns are too weak: {lost} % of their strength is lost or "
+         "reversed ({chance} % by chance)."),
+    Rule("violates_constraints", constraints, caution=otherwise,
+         sentence="Some synthetic rows are not believable. {said}. {suggested}Dpsynth keeps each rule that "
+         "the schema declares. Declare what holds by definition."),
+    Rule("finer_than_declared", finer_than_declared, caution=otherwise,
+         sentence="The synthetic table is finer than the schema declares: {columns}. It was rounded before "
+         "any comparison. Nothing here shows whether these digits reveal synthetic {records}."),
+    Rule("not_allowed", not_allowed, bad=lambda f: f.many, caution=otherwise,
+         sentence="{left} synthetic {hold} values that the schema does not allow{said}. No comparison "
+         "reads these rows. Correct the table, or declare the values if they are possible."),
+)  # fmt: skip

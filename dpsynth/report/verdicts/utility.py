@@ -1,4 +1,4 @@
-"""Rules about use: are models that learned on the table useful, and are studies replicated?
+"""What rules about use read: are models that learned on the table useful, and are studies replicated?
 
 An AUC depends on the order of the records only. The Brier score depends on the probabilities too. Calibration
 slope and intercept show the direction of their error (Van Calster et al. 2019, BMC Medicine 17). The rule
@@ -15,12 +15,23 @@ judged as fitted to the synthetic table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from dpsynth.evaluation.effects import regressions_of
 from dpsynth.evaluation.results import Evaluation, Measure
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
+from dpsynth.report.verdicts.verdict import (
+    Evidence,
+    Named,
+    Rule,
+    column_of,
+    counted_in,
+    get,
+    least,
+    most,
+    number_of,
+    of_columns,
+    otherwise,
+)
 from dpsynth.report.words import decimals, measured, plain, shown, widened
 from dpsynth.studies.study import Estimates
 
@@ -34,13 +45,9 @@ BLIND_WITHIN = 0.02
 _NAMED = 10
 
 
-def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
+def prediction(evaluation: Evaluation) -> Iterator[Evidence]:
     """Is a model that learned on the synthetic table useful on real records?"""
-    people = _rarer(evaluation)
-    yield from (replace(verdict, people=people) for verdict in _predicted(evaluation))
-
-
-def _predicted(evaluation: Evaluation) -> Iterator[Verdict]:
+    counted = counted_in(evaluation)
     for name, real_name, blind, what in (
         ("auc_mean", "auc_real_mean", 0.5, "AUC"),
         ("r2_mean", "r2_real_mean", 0.0, "explained variance"),
@@ -48,41 +55,23 @@ def _predicted(evaluation: Evaluation) -> Iterator[Verdict]:
         synthetic, real = get(evaluation, name), get(evaluation, real_name)
         if synthetic is None:
             continue
-        both = basis(m for m in (synthetic, real) if m is not None)
-        words = f"{what} {measured(synthetic)} on real records"
-        gain = number_of(synthetic) - blind
-        useless = gain < BLIND_WITHIN
-        blind_words = "Models trained on the synthetic table are no better than blind guessing"
-        if real is None:
-            if useless:
-                yield Verdict("useless", "bad", f"{blind_words}: {words}.", *both)
-            continue
-        words += f". Models trained on real records reach {measured(real)}"
-        possible = number_of(real) - blind
-        if (possible if real.lower is None else real.lower - blind) < BLIND_WITHIN:
-            sentence = f"Even real records hardly predict the outcome: {words}."
-            yield Verdict("unpredictable", "open", sentence, *both)
-        elif useless:
-            yield Verdict("useless", "bad", f"{blind_words}: {words}.", *both)
-        elif gain < possible / 2:
-            sentence = f"More than half of what can be learned about the outcome is lost: {words}."
-            yield Verdict("useless", "bad", sentence, *both)
-        elif gain < possible - USEFUL_WITHIN and (brier := _blind_probabilities(evaluation)) is not None:
-            start = "Predicted probabilities are no better than the base rate"
-            sentence = f"{start} ({brier}). {words[:1].upper()}{words[1:]}."
-            yield Verdict("useless", "bad", sentence, *both)
-        elif synthetic.lower is not None and synthetic.lower <= blind:
-            sentence = f"There are too few records to see whether models beat blind guessing: {words}."
-            yield Verdict("uncertain", "open", sentence, *both)
-        elif gain < possible - USEFUL_WITHIN:
-            yield Verdict("weaker", "caution", f"Models learn less than from real records: {words}.", *both)
-        elif (loss := get(evaluation, f"{name[:-5]}_difference_mean")) and least(loss) < -2 * USEFUL_WITHIN:
-            sentence = (
-                f"Models may learn nearly as well, or not: {words}. The difference is {measured(loss)}."
-            )
-            yield Verdict("uncertain", "open", sentence, *both)
-        else:
-            yield Verdict("useful", "good", f"Models learn nearly as well: {words}.", *both)
+        words = f"{what} {measured(synthetic)} on real {counted}"
+        if real is not None:
+            words += f". Models trained on real {counted} reach {measured(real)}"
+        gain, possible = number_of(synthetic) - blind, number_of(real or synthetic) - blind
+        yield Evidence(
+            basis=[synthetic, real] if real is not None else [synthetic],
+            compared=real is not None,
+            words=words,
+            first=f"{words[:1].upper()}{words[1:]}",
+            gain=gain,
+            possible=possible,
+            reachable=least(real or synthetic) - blind,
+            unsure=synthetic.lower is not None and synthetic.lower <= blind,
+            loss=get(evaluation, f"{name[:-5]}_difference_mean"),
+            brier=_blind_probabilities(evaluation),
+            people=_rarer(evaluation),
+        )
 
 
 def _rarer(evaluation: Evaluation) -> int | None:
@@ -103,47 +92,32 @@ def _blind_probabilities(evaluation: Evaluation) -> str | None:
     if brier is None or rate is None:
         return None
     base = number_of(rate) * (1 - number_of(rate))
-    return (
-        f"Brier score {measured(brier)}, {decimals(base)} blind"
-        if number_of(brier) > BASE_RATE * base
-        else None
-    )
+    if number_of(brier) <= BASE_RATE * base:
+        return None
+    return f"Brier score {measured(brier)}, {decimals(base)} blind"
 
 
-def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
+def given_away(evaluation: Evaluation) -> Iterator[Evidence]:
     """Does one column alone predict the outcome?"""
-    found = [m for m in evaluation.measures if m.name.startswith("outcome_auc[")]
-    if found:
-        named = ", ".join(f"{m.name[12:-1]} ({_reason(m)})" for m in found[:_NAMED])
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        sentence = (
-            f"One column alone predicts the real outcome: {named}{more}. If it is known only after the "
-            "outcome, leave it out. Scores of models say little."
-        )
-        yield Verdict("given_away", "caution", sentence, *basis(found), tables=("train",))
+    columns = of_columns(evaluation, "outcome_auc[")
+    if columns:
+        named = ", ".join(f"{column_of(m)} ({reason(m)})" for m in columns[:_NAMED])
+        more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+        yield Evidence(basis=columns, named=f"{named}{more}")
 
 
-def collapse(evaluation: Evaluation) -> Iterator[Verdict]:
+def collapse(evaluation: Evaluation) -> Iterator[Evidence]:
     """Did the generator lose an outcome?"""
     constant, lost = (get(evaluation, name) for name in ("outcome_constant_synthetic", "mode_collapse"))
     rate = get(evaluation, "positive_rate_synthetic")
-    only = ""
-    if constant is not None and constant.value == 1:
-        only, known = "Every synthetic record has the same outcome", [constant]
-    elif constant is None and rate is not None and rate.value in (0, 1):
-        only = f"Every synthetic record has the same outcome (positive rate {shown(rate.value)})"
-        known = [rate]
-    if lost is None and only:
-        yield Verdict("mode_collapse", "bad", f"{only}.", *basis(known))
-    elif lost is not None and lost.value == 1:
-        sentence = "An outcome of the real records is as good as lost among the synthetic ones"
-        yield Verdict("mode_collapse", "bad", f"{sentence}: {_reason(lost)}.", *basis([lost]))
-    elif lost is not None and only:
-        sentence = f"{only}, and the records cannot say whether others got lost: {_reason(lost)}."
-        yield Verdict("mode_collapse", "open", sentence, *basis([*known, lost]))
+    only = constant if constant is None or constant.value == 1 else None
+    said = ""
+    if constant is None and rate is not None and rate.value in (0, 1):
+        only, said = rate, f" (positive rate {shown(rate.value)})"
+    yield Evidence(only=only, rate=said, lost=lost, reason="" if lost is None else reason(lost))
 
 
-def _reason(measure: Measure) -> str:
+def reason(measure: Measure) -> str:
     """Return what a measure's words say of this table, after its name."""
     return measure.detail.partition(": ")[2]
 
@@ -154,12 +128,12 @@ PROBABILITIES_WITHIN, PROBABILITIES_LOST = 0.02, 0.2
 PROBABILITIES_SURE = 0.1
 
 
-def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
+def probabilities(evaluation: Evaluation) -> Iterator[Evidence]:
     """Are the probabilities right that models trained on the table give to real records of two outcomes?"""
-    synthetic, real, loss, rate = (
+    synthetic, real, loss, rate = known = [
         get(evaluation, name)
         for name in ("brier_mean", "brier_real_mean", "brier_difference_mean", "positive_rate_test")
-    )
+    ]
     # of more than two categories the score is a sum over them, which no base rate of one of them bounds
     if synthetic is None or real is None or loss is None or rate is None or "accuracy_mean" in evaluation:
         return
@@ -167,28 +141,21 @@ def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
     if base == 0:
         return
     words = (
-        f"The Brier score is {measured(synthetic)}, and {measured(real)} for models trained on real records. "
-        f"Perfect predictions give 0, and the base rate gives {decimals(base)}."
+        f"The Brier score is {measured(synthetic)}, and {measured(real)} for models trained on real "
+        f"{counted_in(evaluation)}. Perfect predictions give 0, and the base rate gives {decimals(base)}."
     )
-    known, people = [synthetic, real, loss, rate], _rarer(evaluation)
-    start = "The probabilities of models trained on it are"
-    if loss.lower is not None and least(loss) > PROBABILITIES_WITHIN * base:
-        severity: Severity = "bad" if least(loss) > PROBABILITIES_LOST * base else "caution"
-        ways = _ways(evaluation)
-        sentence = " ".join([f"{start} off. {words}", *(f"{text}." for text, _ in ways)])
-        yield Verdict(
-            "probabilities_off", severity, sentence, *basis([*known, *(m for _, m in ways)]), people=people
-        )
-    elif loss.upper is not None and most(loss) < PROBABILITIES_SURE * base:
-        yield Verdict(
-            "probabilities_kept", "good", f"{start} about as good. {words}", *basis(known), people=people
-        )
-    else:
-        sentence = (
-            "It is uncertain whether the probabilities of models trained on it are off. "
-            f"{words} The difference is {measured(loss)}."
-        )
-        yield Verdict("uncertain", "open", sentence, *basis(known))
+    ways = _ways(evaluation)
+    bounded = loss.lower is not None
+    yield Evidence(
+        words=words,
+        off=" ".join([words, *(f"{text}." for text, _ in ways)]),
+        surely=least(loss) / base if bounded else 0.0,
+        at_most=most(loss) / base if bounded else 1.0,
+        loss=loss,
+        basis=known,
+        ways=[measure for _, measure in ways],
+        people=_rarer(evaluation),
+    )
 
 
 _WAYS = {
@@ -230,112 +197,149 @@ def _ways(evaluation: Evaluation) -> list[tuple[str, Measure]]:
 SAME_SIGN = 0.8
 #: mean overlap of intervals that says the same study; two samples of one distribution have about 2/3
 SAME_SIZE = 0.4
+#: overlap of one effect that is another size whatever the others are: the gap is as wide as the intervals
+APART = -1.0
 #: intervals so many times as wide as without noise are those of a quarter of the records
 WIDE = 2.0
 
 
-def effects(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Is a study replicated? Only effects that are clear in the real records can be lost."""
+def no_study(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Was no study replicated, although there is an outcome?"""
     if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
-        sentence = "No study was replicated: none was named, and none fits the outcome by itself."
-        yield Verdict("no_study", "open", sentence, (), True)
+        yield Evidence(basis=Named("", internal=True))
+
+
+def effects(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Is a study replicated? Only effects that are clear in the real records can be lost."""
+    counted = counted_in(evaluation)
     for each in regressions_of(evaluation):
-        if each.model != "mixed":  # which have one verdict for all numbers
-            yield from _replicated(each)
-
-
-def _replicated(each: Any) -> Iterator[Verdict]:
-    none = 0.0 if each.measure == "difference" else 1.0
-    rows, names = judged(each), (each.regression,)
-    clear = [side for real, side in rows if _excludes(real, none)]
-    study, where = f"{each.model} model of {each.outcome}", "synthetic ones"
-    if each.study is not None:
-        study, where = f"{study}, pre-specified as {each.study}", "its private estimates"
-    if not rows:
-        yield _no_comparison(each, study)
-        return
-    if not clear:
-        sentence = (
-            f"None of {len(rows)} effect{'s' * (len(rows) != 1)} is clear in the real records ({study}). "
-            f"None can be found again in {where}."
+        if each.model == "mixed":  # which have one verdict for all numbers
+            continue
+        compared, clear = len(judged(each)), _clear(each)
+        same = sum(bool(side.same_sign) for _, side in clear)
+        problems = {"real": each.problem_real}
+        if each.study is None:  # the synthetic table has no part in the private estimates
+            problems["synthetic"] = each.problem_synthetic
+        problems = {table: problem for table, problem in problems.items() if problem}
+        why = [f"in the {table} {counted}, {problem}" for table, problem in problems.items()]
+        both = "both tables" if each.study is None else "both sides"
+        prior = ". The model is fitted with a prior distribution, because outcomes separate"
+        yield Evidence(
+            basis=_source(each),
+            study=_named(each),
+            where="synthetic ones" if each.study is None else "its private estimates",
+            compared=compared,
+            effects=f"{compared} effect{'s' * (compared != 1)}",
+            why=" and ".join(why) or f"no term can be estimated from {both}",
+            only_synthetic=set(problems) == {"synthetic"},
+            clear=len(clear),
+            share=same / max(len(clear), 1),
+            of=f"{same} of {len(clear)} effect{'s' * (len(clear) > 1)}",
+            have="has" if 1 in (same, len(clear)) else "have",
+            prior=prior if each.separated_real or each.separated_synthetic else "",
+            # an interval that leaves the sign open misleads nobody
+            left_open=each.study is not None and not _turned(each),
+            people=each.n_real if clear else None,
         )
-        yield Verdict("effects_unclear", "open", sentence, names, each.confidential)
+
+
+def _source(each: Any) -> Named:
+    return Named(each.regression, each.confidential)
+
+
+def _named(each: Any) -> str:
+    study = f"{each.model} model of {each.outcome}"
+    return study if each.study is None else f"{study}, pre-specified as {each.study}"
+
+
+def _no_effect(each: Any) -> float:
+    return 0.0 if each.measure == "difference" else 1.0
+
+
+def _clear(each: Any) -> list[tuple[Any, Any]]:
+    """The effects that are clear in the real records, with what is compared with them."""
+    return [pair for pair in judged(each) if _excludes(pair[0], _no_effect(each))]
+
+
+def mixed_effects(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Are effects of mixed models replicated? One verdict on all numbers, of effects clear in real rows."""
+    models = _mixed(evaluation)
+    clear = [pair for each in models for pair in _clear(each)]
+    if clear:
+        same = sum(bool(side.same_sign) for _, side in clear)
+        yield Evidence(
+            basis=[*map(_source, models)],
+            of=f"{same} of {len(clear)}",
+            have="has" if same == 1 else "have",
+            share=same / len(clear),
+            people=min(each.n_real for each in models),
+        )
+
+
+def _mixed(evaluation: Evaluation) -> list[Any]:
+    return [each for each in regressions_of(evaluation) if each.model == "mixed"]
+
+
+def effect_sizes(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Have clear effects, of the right sign, the right size? By the overlaps of their intervals.
+
+    An overlap below 0 is a gap between the intervals, in widths of these. It counts as it is: a halved effect
+    must not hide among others.
+    """
+    for each in regressions_of(evaluation):
+        if each.model != "mixed":
+            yield from _sizes([each], f" ({_named(each)})")
+
+
+def mixed_sizes(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Have clear effects of mixed models the right size? All of them together, as in :func:`effect_sizes`."""
+    yield from _sizes(_mixed(evaluation), ", of mixed models")
+
+
+def _sizes(models: Sequence[Any], study: str) -> Iterator[Evidence]:
+    clear = [pair for each in models for pair in _clear(each)]
+    overlaps = [(side.overlap, side.term) for _, side in clear if side.overlap is not None]
+    same = sum(bool(side.same_sign) for _, side in clear)
+    if not overlaps or same < SAME_SIGN * len(clear):
         return
-    same = sum(bool(side.same_sign) for side in clear)
-    overlaps = [max(0.0, side.overlap) for side in clear if side.overlap is not None]
-    share = same / len(clear)
-    severity: Severity = "good" if share >= SAME_SIGN else "caution" if share > 0.5 else "bad"
-    sentence = (
-        f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear "
-        f"in real records {'has' if 1 in (same, len(clear)) else 'have'} the same sign in {where} ({study})"
+    gap, term = min(overlaps)
+    mean = sum(overlap for overlap, _ in overlaps) / len(overlaps)
+    yield Evidence(
+        basis=[*map(_source, models)],
+        same=mean >= SAME_SIZE and gap > APART,
+        mean=decimals(mean, 2),
+        study=study,
+        gap=f" Those of {term} lie apart ({decimals(gap, 2)})." if gap < 0 else "",
+        people=min(each.n_real for each in models),
     )
-    if each.separated_real or each.separated_synthetic:
-        sentence += ". The model is fitted with a prior distribution, because outcomes separate"
-    if severity == "bad" and each.study is not None and not _turned(each, none):
-        # an interval that leaves the sign open misleads nobody
-        severity, sentence = "caution", f"{sentence}. If the sign differs, the interval leaves it open"
-    code = "effects_agree" if severity == "good" else "effects_differ"
-    yield Verdict(code, severity, f"{sentence}.", names, each.confidential, people=each.n_real)
-    if severity == "good" and overlaps:
-        yield effect_sizes(overlaps, f" ({study})", names, each.confidential, each.n_real)
 
 
-def effect_sizes(
-    overlaps: Sequence[float], study: str, names: tuple[str, ...], internal: bool, people: int
-) -> Verdict:
-    """Have effects, of the right sign, the right size? By the mean overlap of their intervals."""
-    overlap = sum(overlaps) / len(overlaps)
-    said = f"Their intervals overlap by {decimals(overlap, 2)} on average, where 1 is best{study}."
-    if overlap >= SAME_SIZE:
-        sentence = f"Effects have about the right size. {said}"
-        return Verdict("effect_sizes_agree", "good", sentence, names, internal, people=people)
-    sentence = f"Effects have the right direction and another size. {said}"
-    return Verdict("effect_sizes_differ", "caution", sentence, names, internal, people=people)
-
-
-def _turned(each: Any, none: float) -> bool:
+def _turned(each: Any) -> bool:
     """Whether a private interval excludes the sign that is clear in the real records."""
+    none = _no_effect(each)
     return any(
         private.same_sign is False and _excludes(private, none) and _excludes(real, none)
         for real, private in judged(each)
     )
 
 
-def _no_comparison(each: Any, study: str) -> Verdict:
-    """Say why nothing could be compared. It is bad if only the synthetic table is the cause."""
-    problems = {"real": each.problem_real, "synthetic": each.problem_synthetic}
-    if each.study is not None:  # the synthetic table has no part in the private estimates
-        del problems["synthetic"]
-    problems = {table: problem for table, problem in problems.items() if problem}
-    told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
-    sides = "both sides" if each.study is not None else "both tables"
-    why = " and ".join(told_why) or f"no term can be estimated from {sides}"
-    severity: Severity = "bad" if set(problems) == {"synthetic"} else "open"
-    sentence = f"A study could not be compared ({study}): {why}."
-    return Verdict("effects_unknown", severity, sentence, (each.regression,), each.confidential)
-
-
-def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verdict, ...]:
-    """Return verdicts on the effects of each pre-specified regression from its noisy numbers alone.
-
-    They are internal if no guarantee covers them.
-    """
-    return tuple(_clear(each, each.no_effect, internal) for each in studies if each.no_effect is not None)
-
-
-def _clear(estimates: Estimates, none: float, internal: bool) -> Verdict:
-    """The number of effects whose direction is clear from the private estimates alone."""
-    rows = estimates.effects()
-    clear = sum(row["lower"] > none or row["upper"] < none for row in rows)
-    said = (
-        f"{clear} of {len(rows)} pre-specified effect{'s' * (len(rows) != 1)} of {estimates.study} "
-        f"{'is' if clear == 1 else 'are'} clear. A clear effect has an interval without the value of no "
-        "effect."
-    )
-    severity: Severity = "caution" if estimates.widening >= WIDE else "good" if clear else "open"
-    start = "Noise makes these intervals wide. " if severity == "caution" else ""
-    sentence = f"{start}{said} {widened(estimates).capitalize()}."
-    return Verdict("declared_effects", severity, sentence, (f"declared[{estimates.study}]",), internal)
+def declared(studies: Sequence[Estimates], internal: bool) -> Iterator[Evidence]:
+    """The number of effects of each study whose direction is clear from the private estimates alone."""
+    for estimates in studies:
+        none = estimates.no_effect
+        if none is None:
+            continue
+        rows = estimates.effects()
+        clear = sum(row["lower"] > none or row["upper"] < none for row in rows)
+        yield Evidence(
+            basis=Named(f"declared[{estimates.study}]", internal),
+            wide=estimates.widening >= WIDE,
+            clear=clear,
+            start="Noise makes these intervals wide. " if estimates.widening >= WIDE else "",
+            of=f"{clear} of {len(rows)} pre-specified effect{'s' * (len(rows) != 1)} of {estimates.study}",
+            are="is" if clear == 1 else "are",
+            widened=widened(estimates).capitalize(),
+        )
 
 
 def judged(each: Any) -> list[tuple[Any, Any]]:
@@ -348,3 +352,80 @@ def judged(each: Any) -> list[tuple[Any, Any]]:
 def _excludes(effect: Any, none: float) -> bool:
     """Whether the interval of an effect excludes "no effect"."""
     return effect is not None and (effect.lower > none or effect.upper < none)
+
+
+#: rules on models that learn from the table
+USE = (
+    Rule("unpredictable", prediction, open=lambda f: f.compared and f.reachable < BLIND_WITHIN,
+         sentence="Even real {records} hardly predict the outcome: {words}."),
+    Rule("useless", prediction, bad=lambda f: f.gain < BLIND_WITHIN,
+         sentence="Models trained on the synthetic table are no better than blind guessing: {words}."),
+    Rule("useless", prediction, bad=lambda f: f.compared and f.gain < f.possible / 2,
+         sentence="More than half of what can be learned about the outcome is lost: {words}."),
+    Rule("useless", prediction, bad=lambda f: f.compared and f.gain < f.possible - USEFUL_WITHIN and f.brier,
+         sentence="Predicted probabilities are no better than the base rate ({brier}). {first}."),
+    Rule("uncertain", prediction, open=lambda f: f.compared and f.unsure,
+         sentence="There are too few {records} to see whether models beat blind guessing: {words}."),
+    Rule("weaker", prediction, caution=lambda f: f.compared and f.gain < f.possible - USEFUL_WITHIN,
+         sentence="Models learn less than from real {records}: {words}."),
+    Rule("uncertain", prediction,
+         open=lambda f: f.compared and f.loss is not None and least(f.loss) < -2 * USEFUL_WITHIN,
+         sentence="Models may learn nearly as well, or not: {words}. The difference is {loss}."),
+    Rule("useful", prediction, good=lambda f: f.compared, sentence="Models learn nearly as well: {words}."),
+    Rule("probabilities_off", probabilities, bad=lambda f: f.surely > PROBABILITIES_LOST,
+         caution=lambda f: f.surely > PROBABILITIES_WITHIN, rests_on=("basis", "ways"),
+         sentence="The probabilities of models trained on it are off. {off}"),
+    Rule("probabilities_kept", probabilities, good=lambda f: f.at_most < PROBABILITIES_SURE,
+         sentence="The probabilities of models trained on it are about as good. {words}"),
+    Rule("uncertain", probabilities, open=otherwise,
+         sentence="It is uncertain whether the probabilities of models trained on it are off. {words} The "
+         "difference is {loss}."),
+    Rule("mode_collapse", collapse, bad=lambda f: f.only is not None and f.lost is None, rests_on=("only",),
+         sentence="Every synthetic {record} has the same outcome{rate}."),
+    Rule("mode_collapse", collapse, bad=lambda f: f.lost is not None and f.lost.value == 1,
+         rests_on=("lost",),
+         sentence="An outcome of the real {records} is as good as lost among the synthetic ones: {reason}."),
+    Rule("mode_collapse", collapse, open=lambda f: f.only is not None, rests_on=("only", "lost"),
+         sentence="Every synthetic {record} has the same outcome{rate}, and the {records} cannot say "
+         "whether others got lost: {reason}."),
+    Rule("given_away", given_away, caution=otherwise, tables=("train",),
+         sentence="One column alone predicts the real outcome: {named}. If it is known only after the "
+         "outcome, leave it out. Scores of models say little."),
+)  # fmt: skip
+
+
+_OVERLAP = "Their intervals overlap by {mean} on average, where 1 is best{study}.{gap}"
+_SAME_SIZE = f"Effects have about the right size. {_OVERLAP}"
+_OTHER_SIZE = f"Effects have the right direction and another size. {_OVERLAP}"
+_EFFECTS_SAID = "{of} clear in real {records} {have} the same sign in {where} ({study}){prior}"
+#: rules on the replication of studies
+EFFECTS = (
+    Rule("no_study", no_study, open=otherwise,
+         sentence="No study was replicated: none was named, and none fits the outcome by itself."),
+    Rule("effects_unknown", effects, bad=lambda f: not f.compared and f.only_synthetic,
+         open=lambda f: not f.compared, sentence="A study could not be compared ({study}): {why}."),
+    Rule("effects_unclear", effects, open=lambda f: not f.clear,
+         sentence="None of {effects} is clear in the real {records} ({study}). None can be found again in "
+         "{where}."),
+    Rule("effects_agree", effects, good=lambda f: f.share >= SAME_SIGN, sentence=_EFFECTS_SAID + "."),
+    Rule("effects_differ", effects, bad=lambda f: f.share <= 0.5 and not f.left_open,
+         caution=lambda f: f.share > 0.5, sentence="Only " + _EFFECTS_SAID + "."),
+    Rule("effects_differ", effects, caution=otherwise,
+         sentence="Only " + _EFFECTS_SAID + ". If the sign differs, the interval leaves it open."),
+    Rule("mixed_effects_agree", mixed_effects, good=lambda f: f.share >= SAME_SIGN,
+         sentence="{of} clear effects of mixed models {have} the same sign in synthetic patients."),
+    Rule("mixed_effects_differ", mixed_effects, bad=lambda f: f.share <= 0.5, caution=otherwise,
+         sentence="Only {of} clear effects of mixed models {have} the same sign in synthetic patients."),
+    Rule("effect_sizes_agree", effect_sizes, good=lambda f: f.same, sentence=_SAME_SIZE),
+    Rule("effect_sizes_differ", effect_sizes, caution=otherwise, sentence=_OTHER_SIZE),
+    Rule("effect_sizes_agree", mixed_sizes, good=lambda f: f.same, sentence=_SAME_SIZE),
+    Rule("effect_sizes_differ", mixed_sizes, caution=otherwise, sentence=_OTHER_SIZE),
+)  # fmt: skip
+
+
+#: rules on the private estimates of a pre-specified regression
+STUDIES = (
+    Rule("declared_effects", declared, caution=lambda f: f.wide, open=lambda f: not f.clear, good=otherwise,
+         sentence="{start}{of} {are} clear. A clear effect has an interval without the value of no effect. "
+         "{widened}."),
+)  # fmt: skip

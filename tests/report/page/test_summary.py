@@ -133,12 +133,13 @@ def test_a_result_above_its_bound_is_not_called_good():
     """Catches "Good: no attack passed" beside .12 of at most .09, which chance explains."""
     made_up = Attempt("audit: counts", "tv", Estimate(0.12, 0.04, 0.20), 0.09, internal=False)
     for attempt, line in (
-        (made_up, "No test of the noise code on made-up records passed its bound"),
-        (replace(made_up, internal=True), "No attack passed its bound"),
+        (made_up, "1 of 1 test of the noise code on made-up records"),
+        (replace(made_up, internal=True), "1 of 1 attack"),
     ):
         report = replace(private(sources.ledger_of()), attempts=(attempt,))
         page = render(report, "internal")
-        assert summary.bars(report)[0].text.endswith(f"{line} beyond chance.")
+        said = f"{line} is above its bound, by no more than chance explains."
+        assert summary.bars(report)[0].text.endswith(said)
         (found,) = [v for v in report.findings if v.code.startswith("bounds_")]
         assert (found.code, found.severity) == ("bounds_open", "open")
         assert "an interval that holds for all attacks together" in page.split('id="attempts"')[1]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,27 +15,43 @@ import pytest
 import report_sources as sources
 from plain_words import complaints
 
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import gaussian_event
 from dpsynth.privacy.guarantee import Guarantee
-from dpsynth.report.verdicts import privacy
-from dpsynth.report.verdicts.privacy import judge_guarantee
-from dpsynth.report.verdicts.rules import judge
-from dpsynth.report.verdicts.utility import judge_studies
+from dpsynth.report.page import render
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts import privacy, utility
+from dpsynth.report.verdicts.rules import RULES, judge, judge_attempts, judge_guarantee, judge_studies
 from dpsynth.studies.study import Estimates
+
+#: severities in the order of the page
+GRADES = ("good", "caution", "bad", "open")
 
 
 def test_every_rule_is_stated_on_the_page_of_rules():
-    """Catches a verdict whose rule no reader can look up, and a rule on the page that is gone."""
-    said: set[str] = set()
-    for path in Path(privacy.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Verdict", "_risk"):
-                said |= {n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)}
-            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "code":
-                said |= {n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant)} - {"good"}
+    """Catches a verdict whose rule no reader can look up, and a rule on the page that is gone.
+
+    Its severities are those of the page as well.
+    """
+    said: dict[str, set[str]] = {}
+    for rule in (*RULES, *privacy.GUARANTEE, *privacy.ATTEMPTS, *utility.STUDIES):
+        grades = {grade for grade in GRADES if getattr(rule, grade) is not None}
+        said.setdefault(rule.code, set()).update(grades)
     page = (Path(__file__).parents[3] / "docs/reference/verdicts.md").read_text()
-    assert set(re.findall(r"^\| ?`(\w+)`", page, re.MULTILINE)) == said
+    lines = re.findall(r"^\| ?`(\w+)` ?\|(.*)\|(.*)\|(.*)\|(.*)\|$", page, re.MULTILINE)
+    stated = {
+        code: {g for g, cell in zip(GRADES, cells, strict=True) if cell.strip()} for code, *cells in lines
+    }
+    assert stated == said
+
+
+def test_lines_on_one_matter_stand_together():
+    """Catches a line of the table that is parted from the others on its matter, so that two of them speak."""
+    for table in (RULES, privacy.GUARANTEE, privacy.ATTEMPTS, utility.STUDIES):
+        readers = [reader for reader, _ in groupby(table, key=lambda rule: rule.of)]
+        assert len(readers) == len(set(readers))
 
 
 def of(*entries: tuple, details: Mapping[str, Any] = MappingProxyType({})) -> dict[str, str]:
@@ -421,7 +437,46 @@ def test_effects_are_counted(agree, overlap, severity, size):
     assert f"{agree} of 10 effects clear in real records have" in found.sentence
     assert found.internal and found.sentence.startswith("Only") == (severity != "good")
     assert [v.severity for v in sizes] == ([] if size is None else [size])
-    assert all(f"overlap by {max(0.0, overlap):.2f}" in v.sentence for v in sizes)
+    assert all(f"overlap by {overlap:.2f}" in v.sentence for v in sizes)
+
+
+@pytest.mark.parametrize(
+    ("others", "apart", "size"), [(3, -2.14, "caution"), (30, -2.14, "caution"), (9, -0.2, "good")]
+)
+def test_a_halved_effect_does_not_hide_among_others(others, apart, size):
+    """Catches the demo's halved effect called good: its overlap of -2.14 was clipped to 0 first.
+
+    A gap that chance leaves between two samples of one distribution is no other size.
+    """
+    clear = {"estimate": 0.5, "lower": 0.3, "upper": 0.8}
+    rows = [{"term": f"x{i}", "real": clear, "same_sign": True, "overlap": 0.9} for i in range(others)]
+    rows += [{"term": "age", "real": clear, "same_sign": True, "overlap": apart}]
+    details = sources.regression_of(rows, outcome="death", measure="odds ratio")
+    found, sizes = judge(Evaluation((), {}, details))
+    assert (found.severity, sizes.severity) == ("good", size)
+    assert (
+        sizes.sentence.endswith(f"Those of age lie apart ({apart:.2f}).") and complaints(sizes.sentence) == []
+    )
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_results_above_their_bound_are_explained():
+    """Catches "none beyond chance" beside "4 of 14 lie above the bound": a reader takes one for a mistake."""
+    low, high = Estimate(0.3, 0.2, 0.4), Estimate(0.42, 0.32, 0.52)
+    tried = [Attempt(f"audit: {k}", "tv", high if k < 4 else low, 0.4, internal=False) for k in range(14)]
+    (found,) = judge_attempts(tried)
+    what = "tests of the noise code on made-up records"
+    said = f"4 of 14 {what} are above their bound, by no more than chance explains"
+    assert (found.code, found.severity, found.headline) == ("bounds_open", "open", said)
+    assert complaints(found.sentence) == [] and "No " not in found.sentence
+    report = RunReport(attempts=tuple(tried))
+    page = render(report, "release")
+    assert page.count(said) >= 2 and "passed its bound" not in page and "beyond chance" not in page
+    (held,) = judge_attempts(tried[4:])
+    assert (held.code, held.headline) == (
+        "bounds_held",
+        "No test of the noise code on made-up records passed its bound",
+    )
 
 
 def test_few_records_are_said():
