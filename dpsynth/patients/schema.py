@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, StrictStr, ValidationError, model_validator
 
-from dpsynth.checks import about_patients, few
+from dpsynth.checks import Counted, about_patients, few
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.codec import record
 from dpsynth.files.text import html_lines, one_sentence, read_yaml
@@ -113,7 +113,7 @@ class PatientSchema(TableSchema):
     files: tuple[PatientFile, ...] = ()
     rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
 
-    counted: ClassVar[str] = "patients"
+    counted: ClassVar[Counted] = Counted.PATIENTS
     protected: ClassVar[str] = "patients"
 
     def __init__(self, **fields: Any) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from dpsynth.checks import about_patients
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.files.text import shipped_yaml
 from dpsynth.privacy.guarantee import NOT_PRIVATE, UNIT, Guarantee
@@ -426,7 +425,7 @@ def bars(report: RunReport) -> tuple[Bar, Bar]:
     """
     risks, trust = ([v for v in report.findings if v.about == about] for about in ("risk", "trust"))
     texts = (f"{_promise(report.guarantee)} {_attacked(report, risks)}", _quality(trust))
-    first, second = map(about_patients, texts) if report.of_patients else texts
+    first, second = texts
     return (
         Bar("verdict", worst(risks), f"Privacy: {first}", any(v.internal for v in risks)),
         Bar("quality-verdict", worst(trust), f"Quality: {second}", any(v.internal for v in trust)),
@@ -446,16 +445,16 @@ def _attacked(report: RunReport, risks: Iterable[Verdict]) -> str:
     codes = {verdict.code for verdict in risks if verdict.severity != "open"}
     signs = {
         "memorises": "There are signs of memorisation.",
-        "too_close": "Records are too close to real ones.",
+        "too_close": f"{report.counted.capitalize()} are too close to real ones.",
     }
-    signs |= {"other_people": "Held-out records are no control."}
+    signs |= {"other_people": f"Held-out {report.counted} are no control."}
     warned = "".join(f" {text}" for code, text in signs.items() if code in codes)
     if codes & {"bound_passed", "average_passed"}:
         return f"An attack passed a proved bound.{warned}"
     bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
     if not bounded:
         return f"{'No bound is known' if report.attempts else 'No attack is on this page'}.{warned}"
-    return f"{bounds_in_words(bounded)}.{warned}"
+    return f"{bounds_in_words(bounded, report.counted)}.{warned}"
 
 
 def _quality(found: Iterable[Verdict]) -> str:
@@ -485,7 +484,7 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
     internal = any(measure is not None and measure.internal for measure in (trained, held_out))
     if trained is not None:
         of = "" if held_out is None else f" of {shown(int(number_of(trained) + number_of(held_out)))}"
-        text = f"{shown(trained.value)}{of} real records trained the model"
+        text = f"{shown(trained.value)}{of} real {report.counted} trained the model"
         if held_out is not None and split:
             text += f". The other {shown(held_out.value)} tested it, {others}"
         elif held_out is not None:
@@ -493,7 +492,7 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
         first = Sentence(f"{text}.", internal)
     elif isinstance(fraction, int | float):
         first = Sentence(
-            f"About {hundredths(1 - fraction)} in 100 real records trained the model. "
+            f"About {hundredths(1 - fraction)} in 100 real {report.counted} trained the model. "
             f"The others were held out, {others}."
         )
     else:
@@ -515,8 +514,8 @@ def _more(report: RunReport, *, measured: bool) -> list[Sentence]:
         )
     if measured:
         sentences.append(
-            "The numbers that are marked confidential were computed from the training records and from the "
-            "held-out ones. No guarantee covers these numbers, for either."
+            "The numbers that are marked confidential were computed from the training "
+            f"{report.counted} and from the held-out ones. No guarantee covers these numbers, for either."
         )
     return [Sentence(text) for text in sentences]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dpsynth.checks import about_patients
+from dpsynth.checks import Counted
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.storage import sha256
 from dpsynth.privacy.events import event_to_dict
@@ -60,8 +60,8 @@ def metadata_of(
     # as the library of the format, mlcroissant, writes it
     context = resources.files("dpsynth.report").joinpath("croissant_context.json")
     records, rows = shared.table.get("synthetic_records"), shared.table.get("synthetic_rows")
-    counted = f"{records:,} synthetic records" if isinstance(records, int) else "Synthetic records"
-    counted = about_patients(counted) if report.of_patients else counted
+    start = f"{records:,} synthetic" if isinstance(records, int) else "Synthetic"
+    counted = f"{start} {report.counted}"
     counted += f" with {rows:,} rows" if isinstance(rows, int) else ""
     guarantee = "No guarantee is known." if report.guarantee is None else str(report.guarantee)
     return {
@@ -209,7 +209,7 @@ def registry_record(report: RunReport) -> dict[str, Any]:
             "privacy_unit": guarantee.unit,
             "neighbouring_datasets": guarantee.adjacency,
             "model_of_trust": "central",
-            "not_covered": [*_excluded(guarantee), _unprotected(ledger)],
+            "not_covered": [*_excluded(guarantee, report.counted), _unprotected(ledger)],
             "released": _products(report),
             "made_on": report.day,
             "software": dict(report.versions),
@@ -224,14 +224,14 @@ def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
     """The fields of the registry."""
     guarantee, ledger = report.guarantee, report.ledger
     assert guarantee is not None and ledger is not None and report.day is not None
-    say = about_patients if report.of_patients else str
+    counted = report.counted
     pure = guarantee.delta == 0
     variant: dict[str, Any] = {
         "variant_name": "Pure DP" if pure else "Approximate DP",
         "data_domain": _domain(report),
     }
     if guarantee.excluded:
-        variant["unprotected_quantities"] = _list(_excluded(guarantee))
+        variant["unprotected_quantities"] = _list(_excluded(guarantee, counted))
     parameters = {"epsilon": float(round_up(guarantee.epsilon))}
     if not pure:
         parameters["delta"] = float(round_up(guarantee.delta))
@@ -259,8 +259,8 @@ def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
             },
             "deployment_model": {
                 "model_name": "Central",
-                "actors": say(
-                    "The holder of the real records runs the software, and is trusted with them. "
+                "actors": (
+                    f"The holder of the real {counted} runs the software, and is trusted with them. "
                     "Readers of what is released need not be trusted, and may work together."
                 ),
                 "release_type": "One release",
@@ -272,16 +272,16 @@ def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": say(
-                    "Synthetic records are drawn from the noisy statistics alone. "
+                "post_processing": (
+                    f"Synthetic {counted} are drawn from the noisy statistics alone. "
                     "Fitting and drawing them is post-processing."
                 ),
                 "composition": _composition(guarantee.stages),
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": say(
+                "preprocessing_and_hyperparameter_tuning": (
                     f"Bounds, steps and categories come from {_schema(report)}. "
-                    "Values outside the bounds are clipped. Tuning on real records is not in the ledger."
+                    f"Values outside the bounds are clipped. Tuning on real {counted} is not in the ledger."
                 ),
                 "mechanisms": _mechanisms(report),
             },
@@ -290,9 +290,9 @@ def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
     }
 
 
-def _excluded(guarantee: Guarantee) -> list[str]:
+def _excluded(guarantee: Guarantee, counted: Counted) -> list[str]:
     """The exceptions of the guarantee, and what repeats those about the schema."""
-    return [*guarantee.excluded, *([REPEATED] if guarantee.of_schema else [])]
+    return [*guarantee.excluded, *([counted.fill(REPEATED)] if guarantee.of_schema else [])]
 
 
 def _products(report: RunReport) -> list[str]:
@@ -301,11 +301,10 @@ def _products(report: RunReport) -> list[str]:
     products = ["The fitted model.", "The privacy ledger: each noisy statistic and its cost."]
     if count := table.get("synthetic_records"):
         columns = f", {table['columns']} columns" if table.get("columns") else ""
-        what = "patients" if report.of_patients else "records"
         rows = f" with {table['synthetic_rows']:,} rows" if table.get("synthetic_rows") else ""
         digest = "" if report.ledger is None else report.ledger.published.get("synthetic_sha256", "")
         named = f" (SHA-256 of synthetic.csv: {digest})" if digest else ""
-        products.insert(0, f"A synthetic table: {count:,} {what}{rows}{columns}{named}.")
+        products.insert(0, f"A synthetic table: {count:,} {report.counted}{rows}{columns}{named}.")
     if report.studies:
         names = ", ".join(study.study for study in report.studies)
         products.append(f"Private estimates of pre-specified regressions: {names}.")
@@ -323,8 +322,7 @@ def _domain(report: RunReport) -> str:
         split = report.config.get("split")
         independent = isinstance(split, Mapping) and split.get("method") == "independent"
         which = "expected number" if independent else "number"
-        what = "patients" if report.of_patients else "records"
-        said.append(f"The {which} of training {what}, {n_public:,}, is treated as public.")
+        said.append(f"The {which} of training {report.counted}, {n_public:,}, is treated as public.")
     return " ".join(said)
 
 

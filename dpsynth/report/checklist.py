@@ -238,8 +238,9 @@ def _schema(report: RunReport, guarantee: Guarantee) -> Hazard:
     counted = ". ".join(f"{m.name[len(marker) : -1]}: {m.detail}" for m in rare)
     more = Sentence(f"{counted}.", True) if rare else None
     if guarantee.of_schema or unreviewed:
+        repeated = report.counted.fill(REPEATED)
         reasons = together(guarantee.of_schema or ("schema fields that nobody reviewed",))
-        return Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {REPEATED}", more)
+        return Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {repeated}", more)
     if unconfirmed:
         said = (
             f"Nobody confirmed the lists of categories or codes of these columns: {unconfirmed}. A list that "
@@ -322,7 +323,9 @@ def _proof(report: RunReport) -> Hazard:
         return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
     if not bounded:
         return Hazard(name, "open", "No attack with a proved bound is on this page.")
-    return Hazard(name, "yours", f"{bounds_in_words(bounded)}. This finds large errors alone.")
+    return Hazard(
+        name, "yours", f"{bounds_in_words(bounded, report.counted)}. This finds large errors alone."
+    )
 
 
 def _budget(report: RunReport, holds: bool) -> Hazard:

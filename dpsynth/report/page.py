@@ -139,10 +139,10 @@ def render(report: RunReport, mode: Mode) -> str:
         title=report.title,
         day=report.day,
         mode=mode,
-        records="patients" if report.of_patients else "records",
+        records=report.counted,
         state="unknown" if report.guarantee is None else report.guarantee.status,
         excluded=together(excluded) if excluded else "",
-        repeated=about_patients(_repeated(report)) if report.of_patients else _repeated(report),
+        repeated=_repeated(report),
         bars=bars(report),
         parts=parts,
         more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
@@ -154,7 +154,7 @@ def render(report: RunReport, mode: Mode) -> str:
 def _repeated(report: RunReport) -> str:
     """Files that repeat values of real records by the schema. Empty if nobody knows of any."""
     by_ledger = report.guarantee is not None and report.guarantee.of_schema
-    return REPEATED if by_ledger or report.fact("unreviewed") else ""
+    return report.counted.fill(REPEATED) if by_ledger or report.fact("unreviewed") else ""
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
@@ -248,7 +248,7 @@ def _as_it_is(name: str, frame: pd.DataFrame) -> blocks.TableBlock:
 def to_markdown(report: RunReport) -> str:
     """Return the report of a run for its owner. Without a ledger, it has what is known."""
     lines = [f"# {inert(report.title)}", ""]
-    records = "patients" if report.of_patients else "records"
+    records = report.counted
     if report.guarantee is not None and not report.guarantee.private:
         lines += [
             f"> **{NOT_PRIVATE}.** The {records} of this run's training table are not protected. "

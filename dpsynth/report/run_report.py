@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.checks import about_patients, few
+from dpsynth.checks import Counted, about_patients, few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.effects import regressions_of
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, plain_cells
@@ -41,7 +41,7 @@ from dpsynth.report.curves import (
 from dpsynth.report.forest import plot_effects, plot_estimates
 from dpsynth.report.plots import Plot, matrix_of, plot_attempts, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.verdicts.rules import judge, judge_attempts, judge_guarantee, judge_studies, smallest
-from dpsynth.report.verdicts.verdict import ORDER, Verdict, within_few
+from dpsynth.report.verdicts.verdict import ORDER, Verdict, counted_in, within_few
 from dpsynth.report.words import WORDS, by_measure
 from dpsynth.studies.study import MEASURES, Estimates
 
@@ -190,7 +190,7 @@ _CONFIG: dict[str, tuple[str, ...]] = {
 #: how a printed report marks a verdict
 _MARKS = {"good": "✓ Good", "caution": "! Caution", "bad": "✕ Bad", "open": "? No verdict"}
 _CONFIDENTIAL = (
-    "Confidential (internal): some of these numbers were computed from real records without noise. "
+    "Confidential (internal): some of these numbers were computed from real {records} without noise. "
     "The method released() keeps what may be shared."
 )
 
@@ -299,10 +299,15 @@ class RunReport:
         )
 
     @property
-    def of_patients(self) -> bool:
-        """Whether patients have several rows. A record of the evaluation is then a patient's levels."""
+    def counted(self) -> Counted:
+        """What the records are called. If they are patients with several rows, one is a patient's levels."""
         promised = self.guarantee is not None and self.guarantee.with_all_rows
-        return promised or self.measured.settings.get("counted") == "patients"
+        return Counted.PATIENTS if promised else counted_in(self.measured)
+
+    @property
+    def of_patients(self) -> bool:
+        """Whether patients have several rows."""
+        return self.counted is Counted.PATIENTS
 
     @property
     def title(self) -> str:
@@ -352,7 +357,10 @@ class RunReport:
     def findings(self) -> tuple[Verdict, ...]:
         """The verdicts on the guarantee, the attacks, the studies and the evaluation, the worst first."""
         people = smallest(self.measured)
-        attacked = [within_few(v, people if v.internal else None) for v in judge_attempts(self.attempts)]
+        attacked = [
+            within_few(v, people if v.internal else None, self.counted)
+            for v in judge_attempts(self.attempts, self.counted)
+        ]
         found = [
             *judge_guarantee(self.guarantee, self.profile),
             *attacked,
@@ -434,8 +442,7 @@ class RunReport:
 
     @property
     def _closing(self) -> list[str]:
-        said = about_patients(_CONFIDENTIAL) if self.of_patients else _CONFIDENTIAL
-        return [said] if self._internal else []
+        return [self.counted.fill(_CONFIDENTIAL)] if self._internal else []
 
     def _promised(self) -> list[str]:
         return ["No guarantee is known." if self.guarantee is None else str(self.guarantee)]

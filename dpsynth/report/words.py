@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.attempt import Measure as AttackMeasure
-from dpsynth.checks import together
+from dpsynth.checks import Counted, together
 from dpsynth.evaluation.estimates import FALSE_ALARMS, Estimate
 from dpsynth.evaluation.results import Measure, shown
 from dpsynth.evaluation.results import shown_interval as shown_interval
@@ -197,8 +197,8 @@ class Report(Protocol):
         """The promise of the ledger."""
 
     @property
-    def of_patients(self) -> bool:
-        """Whether patients have several rows."""
+    def counted(self) -> Counted:
+        """What the records are called."""
 
     @property
     def withheld(self) -> str:
@@ -207,7 +207,7 @@ class Report(Protocol):
 
 #: what repeats fields of a schema that were read off the records
 REPEATED = (
-    "The synthetic table and the fitted model (model/) repeat such values of real records: category names "
+    "The synthetic table and the fitted model (model/) repeat such values of real {records}: category names "
     "and bounds."
 )
 
@@ -230,38 +230,39 @@ def is_stratified(report: Report) -> bool:
 
 def division(report: Report) -> tuple[str, ...]:
     """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
+    counted, method = report.counted, _split_of(report).get("method")
+    of_patients = counted is Counted.PATIENTS
     if is_stratified(report):
         read = "outcome of every record"
-        if report.of_patients:
+        if of_patients:
             read = "number of patients, and the outcome of each if there is one,"
         said = (
-            "The records were divided into training and held-out parts in exact numbers, and in proportion "
-            "to the outcome if there is one.",
+            f"The {counted} were divided into training and held-out parts in exact numbers, and in "
+            "proportion to the outcome if there is one.",
             f"This division read the {read} without privacy budget.",
-            "One more record in the table can move many others from one part to the other.",
+            f"One more {counted.one} in the table can move many others from one part to the other.",
         )
         if report.guarantee is None or not report.guarantee.private:
             return said
         return (
             *said,
-            "The guarantee compares two training parts that differ in one record. It does not hold for two "
-            "whole tables that differ in one record.",
+            f"The guarantee compares two training parts that differ in one {counted.one}. It does not hold "
+            f"for two whole tables that differ in one {counted.one}.",
         )
-    if _split_of(report).get("method") == "independent" and report.of_patients:
-        return (
-            "A hash of the identifier assigned each patient, with all rows, to training or test.",
-            "One more patient in the table is at most one more patient in training.",
-            "The key of the hash is no secret. Anyone who knows an identifier can compute the part of the "
-            "patient, and the division adds no secrecy.",
-        )
-    if _split_of(report).get("method") == "independent":
-        return (
-            "A hash of its values assigned each record to training or test, and equal records were numbered.",
-            "One more record in the table is at most one more record in training.",
-            "The key of the hash is no secret. Anyone who knows a record can compute its part, and the "
-            "division adds no secrecy.",
-        )
-    return ()
+    if method != "independent":
+        return ()
+    assigned = (
+        "A hash of its values assigned each record to training or test, and equal records were numbered."
+    )
+    known = "a record can compute its part"
+    if of_patients:
+        assigned = "A hash of the identifier assigned each patient, with all rows, to training or test."
+        known = "an identifier can compute the part of the patient"
+    return (
+        assigned,
+        f"One more {counted.one} in the table is at most one more {counted.one} in training.",
+        f"The key of the hash is no secret. Anyone who knows {known}, and the division adds no secrecy.",
+    )
 
 
 def _split_of(report: Report) -> Mapping[str, object]:
@@ -329,7 +330,7 @@ PASSED = (
 )
 
 
-def bounds_in_words(attempts: Sequence[Attempt]) -> str:
+def bounds_in_words(attempts: Sequence[Attempt], counted: Counted = Counted.RECORDS) -> str:
     """Say that no bound was passed, and what was attacked. ``attempts`` are those with a bound.
 
     A result above its bound, within chance, is said: nobody who sees it in a table shall wonder.
@@ -346,13 +347,13 @@ def bounds_in_words(attempts: Sequence[Attempt]) -> str:
     real = any(attempt.internal for attempt in attempts)
     one, many = "attack", "attacks"
     if not real:
-        one, many = (f"test{end} of the noise code on made-up records" for end in ("", "s"))
+        one, many = (f"test{end} of the noise code on made-up {counted}" for end in ("", "s"))
     above = sum(attempt.proved is not None and attempt.found.value > attempt.proved for attempt in attempts)
     if not above:
         return f"No {one} passed its bound"
     are = "is above its" if above == 1 else "are above their"
-    counted = f"{above} of {len(attempts)} {one if len(attempts) == 1 else many}"
-    return f"{counted} {are} bound, by no more than chance explains"
+    said = f"{above} of {len(attempts)} {one if len(attempts) == 1 else many}"
+    return f"{said} {are} bound, by no more than chance explains"
 
 
 def attempt_in_words(attempt: Attempt) -> str:
@@ -384,7 +385,7 @@ GUIDE = (
     "These intervals include sampling error and privacy noise. They can be quoted as those of a published "
     "study, with the remarks below.",
     "The same regression fitted to the synthetic table itself (a naive analysis) gives intervals that are "
-    "too short. It treats synthetic records as observed ones.",
+    "too short. It treats synthetic {records} as observed ones.",
     "For an analysis of your own, generate several tables with sample_many(m, study=...). Analyse each, and "
     "combine their estimates with dpsynth.combine.",
 )
@@ -400,10 +401,11 @@ def guidance(report: Report) -> tuple[str, ...]:
     """
     if report.withheld:
         return (report.withheld,)
+    guide = tuple(map(report.counted.fill, GUIDE))
     if report.guarantee is not None and report.guarantee.excluded:
         left_out = together(report.guarantee.excluded)
-        return (*GUIDE, f"The guarantee, also that of these estimates, does not cover: {left_out}.")
-    return GUIDE
+        return (*guide, f"The guarantee, also that of these estimates, does not cover: {left_out}.")
+    return guide
 
 
 def described(estimates: Estimates) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.checks import Counted
 from dpsynth.errors import DataError, RejectionError
 from dpsynth.marginals.binning import make_binning
 from dpsynth.marginals.network import BayesianNetwork, obeyed
@@ -512,9 +513,9 @@ class Acceptance:
             found["marginals_moved"] = {"tvd": self.moved[0], "column": self.moved[1]}
         return found
 
-    def lines(self) -> list[str]:
+    def lines(self, counted: Counted = Counted.RECORDS) -> list[str]:
         """The same in words."""
-        words = [f"{rate:.2%} of the model's records obey {text}" for text, rate in self.rates.items()]
+        words = [f"{rate:.2%} of the model's {counted} obey {text}" for text, rate in self.rates.items()]
         if len(words) > 1:
             words.append(f"{self.obey_all / max(self.candidates, 1):.2%} obey all {len(words)} constraints")
         if self.conditions:

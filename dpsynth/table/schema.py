@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
 
-from dpsynth.checks import few, given_twice
+from dpsynth.checks import Counted, few, given_twice
 from dpsynth.errors import DataError, PrivacyError, SchemaError, of_records
 from dpsynth.files.codec import record
 from dpsynth.files.storage import read_json, write_text
@@ -254,7 +254,7 @@ class TableSchema(BaseModel):
     csv: CsvFormat = CsvFormat()
 
     #: The word for the records, which ``n_public`` counts, and for what messages say a table has of them.
-    counted: ClassVar[str] = "records"
+    counted: ClassVar[Counted] = Counted.RECORDS
     protected: ClassVar[str] = "rows"
 
     @property

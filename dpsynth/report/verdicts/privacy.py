@@ -249,7 +249,7 @@ def promise(guarantee: Guarantee | None, profile: Profile | None) -> Iterator[Ev
     )
 
 
-def passed_bounds(attempts: Sequence[Attempt]) -> Iterator[Evidence]:
+def passed_bounds(attempts: Sequence[Attempt], counted: Counted) -> Iterator[Evidence]:
     """Attacks that passed their bound, beyond chance. One table may pass a bound on the average over tables.
 
     That is said only if no other attack passed its bound.
@@ -261,7 +261,7 @@ def passed_bounds(attempts: Sequence[Attempt]) -> Iterator[Evidence]:
         yield Evidence(one_table=attempt.one_table, said=attempt_in_words(attempt), basis=source)
 
 
-def held_bounds(attempts: Sequence[Attempt]) -> Iterator[Evidence]:
+def held_bounds(attempts: Sequence[Attempt], counted: Counted) -> Iterator[Evidence]:
     """Attacks none of which passed its bound. A result above its bound that chance explains is no verdict."""
     bounded = [attempt for attempt in attempts if attempt.proved is not None]
     if not bounded or passing(bounded):
@@ -270,7 +270,7 @@ def held_bounds(attempts: Sequence[Attempt]) -> Iterator[Evidence]:
     above = [attempt for attempt, excess in zip(bounded, beyond, strict=True) if excess > 0]
     internal = any(attempt.internal for attempt in bounded)
     yield Evidence(
-        bounds=bounds_in_words(bounded),
+        bounds=bounds_in_words(bounded, counted),
         results=f"{len(bounded)} result{'' if len(bounded) == 1 else 's'}",
         above=[Named(f"attempts: {attempt.attack}", internal) for attempt in above],
         furthest=attempt_in_words(bounded[beyond.index(max(beyond))]),

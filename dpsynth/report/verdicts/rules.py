@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.checks import Counted
 from dpsynth.evaluation.results import Evaluation
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.profile import Profile
@@ -91,12 +92,12 @@ def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tup
     return tuple(verdicts(privacy.GUARANTEE, guarantee, profile))
 
 
-def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
+def judge_attempts(attempts: Sequence[Attempt], counted: Counted = Counted.RECORDS) -> tuple[Verdict, ...]:
     """Return what the rules say: bounds that were passed, beyond chance, or that none was.
 
     A result above its bound that chance explains is no verdict. Good is said only of results below.
     """
-    return tuple(verdicts(privacy.ATTEMPTS, attempts))
+    return tuple(verdicts(privacy.ATTEMPTS, attempts, counted))
 
 
 def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verdict, ...]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from dpsynth import progress
-from dpsynth.checks import about_patients
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
@@ -207,9 +206,7 @@ def sample(
         wrote = f"wrote {tables:,} tables of {n:,} {what} to {out}. Analyse each, then use dpsynth.combine"
     elif not in_parts and not linked:
         result["croissant"] = str(described)
-    told = acceptance.lines() if visits is None else map(about_patients, acceptance.lines())
-    lines = [guarantee, *told, wrote]
-    console.emit(result, "\n".join(lines))
+    console.emit(result, "\n".join([guarantee, *acceptance.lines(what), wrote]))
 
 
 def _describe(
