@@ -58,7 +58,7 @@ def test_a_drawing_has_dates_on_its_axis(report):
     from dpsynth.report.run_report import marginal_pairs, plot_marginals
 
     for pair in marginal_pairs(report.measured):
-        if pair[0].data.column in ("came", "seen"):
+        if pair["column"].iloc[0] in ("came", "seen"):
             plot = plot_marginals(pair)
             figure = plot.draw()
             figure.canvas.draw()
