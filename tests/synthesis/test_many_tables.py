@@ -195,9 +195,9 @@ def test_redraws_vary_as_new_releases_of_new_samples_do():
 
     rng = np.random.default_rng(3)
     options = {"noise": 4.0, "kind": "tree"}
-    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options).model_) for _ in range(40)])
-    first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(4)]
-    draws = np.array([[told(redraw(model, rng)) for _ in range(10)] for model in first])
+    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options).model_) for _ in range(80)])
+    first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(6)]
+    draws = np.array([[told(redraw(model, rng)) for _ in range(12)] for model in first])
     spread = np.sqrt(draws.var(axis=1, ddof=1).mean(axis=0))
     np.testing.assert_allclose(spread, truth.std(axis=0, ddof=1), rtol=0.25)
 
@@ -373,7 +373,7 @@ def test_intervals_hold_the_population():
     """Catches intervals that count the noise or the sampling not at all, or twice."""
     truth = np.array([0.26, np.log(0.4 / 0.6) - np.log(0.2 / 0.8)])
     held, alone, errors, estimates = [], [], [], []
-    for k in range(25):
+    for k in range(50):
         frame = pairs(N, np.random.default_rng([7, k]))
         model = DPMarginals(epsilon=0.5, delta=1e-5, random_state=k).fit(frame, schema=PAIR)
 
@@ -382,7 +382,7 @@ def test_intervals_hold_the_population():
             odds, variance = _log_odds(table)
             return [share, odds], [share * (1 - share) / len(table), variance]
 
-        q, u = zip(*map(told, model.sample_many(10, random_state=k)), strict=True)
+        q, u = zip(*map(told, model.sample_many(15, random_state=k)), strict=True)
         both = dpsynth.combine(q, u)
         held.append((both.lower <= truth) & (truth <= both.upper))
         errors.append(both.std_error)

@@ -131,9 +131,9 @@ def test_where_records_are(small: Protocol, tmp_path: Path) -> None:
     cohort = {k: v for k, v in small.to_dict().items() if k not in ("dataset", "studies")}
     on_mimic = Protocol.from_dict({**cohort, "cohort": "aki-mortality"})
     out = tmp_path / "study"
-    with pytest.raises(InputError, match=r"--tables is for studies on MIMIC-III\. small is on breast_cancer"):
+    with pytest.raises(InputError, match=r"--data is for studies on MIMIC-III\. small is on breast_cancer"):
         run_study(small, out, source=Source(tables=tmp_path))
-    with pytest.raises(InputError, match="give --tables, the folder of its files, or --data"):
+    with pytest.raises(InputError, match="give --data, the folder of its files, or the table"):
         run_study(on_mimic, out)
     with pytest.raises(InputError, match="'no' is none of diabetes-mortality"):
         run_study(Protocol.from_dict({**cohort, "cohort": "no"}), out, source=Source(tables=tmp_path))
