@@ -1,5 +1,6 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
-# make test   sets everything up and runs formatter, linter, type checker and the whole test suite
+# make test   sets everything up and runs formatter, linter, type checker and the quick tests
+# make test-slow   the tests that take seconds each, and those of dpsynth/research; CI runs them after `make test`
 # make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
 # make test-numpy2   the quick tests of what computes, without TensorFlow Privacy, as Python 3.12 and later have it
 # make docs   builds the site, site/index.html; a warning is an error
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, not by each of the many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
+.PHONY: demo test test-slow search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -36,7 +37,10 @@ check: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-slow: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or research" -n 2 --dist worksteal
 
 search: $(VENV)/.installed-test
 	DPSYNTH_TEST_RANDOMNESS=fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal

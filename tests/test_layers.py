@@ -72,6 +72,7 @@ def test_evaluators_and_privacy_never_import_a_generator():
             assert not imported(path) & {"marginals", "wgan", "synthesis"}, path
 
 
+@pytest.mark.slow
 def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper():
     """Catches an import that waits for TensorFlow, Dask, a downloader, a paper, or what draws a page."""
     modules = ("", ".report.page", ".privacy", ".datasets", ".cli", ".synthesis.synthesizer")

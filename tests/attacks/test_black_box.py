@@ -45,6 +45,7 @@ def resample(frame, rng):
     return frame.sample(len(frame), replace=True, random_state=int(rng.integers(2**31)), ignore_index=True)
 
 
+@pytest.mark.slow
 def test_a_copy_gives_itself_away():
     """Catches an audit that cannot tell the plainest leak, or contradicts where nothing is proved."""
     found = audit_table(copy, base(), SCHEMA, fits=60, canaries=ODD, delta=1e-5, seed=1)
@@ -53,6 +54,7 @@ def test_a_copy_gives_itself_away():
     assert claimed.contradicted and all(attempt.internal for attempt in claimed.attempts())
 
 
+@pytest.mark.slow
 def test_of_a_generator_that_ignores_the_data_nothing_is_found():
     """Catches guesses that know their coins: over many audits the bound is above 0 in 5 % at most."""
     found = [

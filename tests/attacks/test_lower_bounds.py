@@ -215,6 +215,7 @@ def test_the_bound_is_where_the_p_value_crosses():
     assert epsilon_lower(500, 500, 250, 0.0) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guesses", [40, 200])
 def test_the_bound_passes_the_truth_no_oftener_than_its_level_says(guesses):
     """Catches a bound that takes guesses chosen by their answers, or a level of the wrong side."""

@@ -30,6 +30,7 @@ def plan(**changes) -> Plan:
     return dataclasses.replace(PLAN, **changes)
 
 
+@pytest.mark.slow
 def test_the_steps_pass_the_mark(monkeypatch):
     """Catches steps that give away more than their plan declares: 4,000 runs with q = 1, a record whose
     gradient attains the bound by an independent calculation, 95 % Clopper and Pearson.
@@ -73,6 +74,7 @@ def test_gradients_at_random_critics_attain_the_bound_and_no_more(shape):
     assert audit.attained >= 0.95 and each.max() <= 1.0
 
 
+@pytest.mark.slow
 def test_gradients_at_random_critics_pass_the_mark():
     """Catches a release that gives away more than its plan declares: 4,000 runs, the canary or no record."""
     rng = np.random.default_rng(6)

@@ -89,6 +89,7 @@ def audited(release: GaussianRelease, made_up: pd.DataFrame, *, trials: int = TR
     return audit_release(loud, made_up, delta=DELTA, trials=trials, rng=np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 def test_every_release_of_a_fit_is_audited():
     """Catches a reading that the auditor never sees: each that a fit posts is in the list, in its order."""
     assert found().names == NAMES
@@ -109,6 +110,7 @@ def of_patients() -> Releases:
     return releases_of(PATIENTS, options, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_every_release_of_patients_is_audited():
     """Catches rows that are read without an audit, and noise that differs from a fit's."""
     model = DPMarginals(epsilon=3.0, delta=DELTA).fit(visits(300), schema=PATIENTS)
@@ -117,6 +119,7 @@ def test_every_release_of_patients_is_audited():
     assert of_patients().releases[-1].event == model.ledger_.entries[-1].event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["single-column counts", "base model tables", "tables of rows"])
 def test_neighbours_differ_in_a_patient_with_all_rows(name):
     """Catches an audit of neighbours that differ in a row, or whose patients are no worst case."""
@@ -128,6 +131,7 @@ def test_neighbours_differ_in_a_patient_with_all_rows(name):
     assert audited(release, of.made_up, trials=400).verdict == "pass"
 
 
+@pytest.mark.slow
 def test_random_critics_are_audited_as_a_fit_has_them():
     """Catches an audit of other critics, or of plain coordinates, where a fit has no base model."""
     options = MatchingOptions.of(epsilon=2.0, delta=DELTA)
@@ -140,6 +144,7 @@ def test_random_critics_are_audited_as_a_fit_has_them():
     assert result.verdict == "pass" and result.attained >= 0.95 and not result.own_noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_correct_releases_pass(name):
     """Catches an audit that contradicts what is right, that sleeps, or whose neighbours are no worst case."""
@@ -150,6 +155,7 @@ def test_correct_releases_pass(name):
     assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
 
 
+@pytest.mark.slow
 def test_a_patient_with_many_rows_is_no_more_than_declared():
     """Catches tables of rows that are noisy for one row. An attacker then finds a patient with six of them.
 
@@ -228,6 +234,7 @@ def test_few_trials_are_called_few():
         judge_trials(silent.name, [0.0, 1.0], [True, False], Declared(profile, DELTA), about="")
 
 
+@pytest.mark.slow
 def test_the_choice_of_edges_passes_and_its_law_is_the_definitions():
     """Catches a worst case that is none, and a choice with another law than the exponential mechanism's."""
     release = found().releases[2]

@@ -37,6 +37,7 @@ def short():
     return posted, domain
 
 
+@pytest.mark.slow
 def test_faults_are_reported(short):
     """A sensitivity that is 5 % too low, or a record that counts twice, and nobody says so."""
     checked = sensitivities.self_check(*short)

@@ -69,6 +69,7 @@ ENCOUNTERS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ENCOUNTERS, st.randoms(use_true_random=False), st.integers(0, 5))
 @settings(max_examples=25, deadline=None)
 def test_a_patient_is_at_most_one_row(rows, order, patient) -> None:

@@ -69,6 +69,7 @@ def test_suggested_rules_are_counted_until_they_are_declared():
     assert {name for name in names if "violations" in name} == expected
 
 
+@pytest.mark.slow
 def test_the_page_names_the_rule_with_its_rate_and_no_real_row():
     """Catches a page that hides what is not believable, and one to share that shows real rows."""
     rng = np.random.default_rng(1)

@@ -48,6 +48,7 @@ def result() -> Evaluation:
     return evaluate(table(150, 0), train=train, test=test, schema=SCHEMA, seed=3, progress=progress)
 
 
+@pytest.mark.slow
 def test_every_number_of_real_records_is_internal(result: Evaluation) -> None:
     """Would catch an unpaid number offered for release; only these read the synthetic table alone."""
     assert {m.name for m in result.measures if not m.internal} == {

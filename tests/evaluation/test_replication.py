@@ -301,6 +301,7 @@ def flchain() -> tuple[pd.DataFrame, Schema]:
     return schema.conform(raw[list(schema.names)]).frame, schema
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["cox: (futime, death) ~ .", "logistic: death ~ age + sex + kappa + lambda + creatinine"]
 )

@@ -204,6 +204,7 @@ def test_the_schemas_own_rules_and_formulas_are_checked() -> None:
     }
 
 
+@pytest.mark.slow
 def test_many_columns_are_compared_by_a_part_of_their_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch all pairs of any table, or a part where all were asked for.
 

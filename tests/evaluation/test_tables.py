@@ -44,6 +44,7 @@ def test_the_error_that_sampling_adds_is_that_of_repeated_samples(used: int, tot
     assert found.details["parts"][0]["error"] == pytest.approx(np.std(means), rel=0.08)
 
 
+@pytest.mark.slow
 def test_an_evaluation_says_what_it_read() -> None:
     """Would catch a part that nobody is told of, and a whole table called one."""
     schema = wide(3)

@@ -40,6 +40,7 @@ def codes(evaluation: Evaluation) -> dict[str, str]:
     return {verdict.code: verdict.severity for verdict in judge(evaluation)}
 
 
+@pytest.mark.slow
 def test_new_patients_are_good():
     """Catches verdicts against a table of the same distribution."""
     result = found(visits(400, seed=2))
@@ -47,6 +48,7 @@ def test_new_patients_are_good():
     assert result["rows_tvd"].upper < 0.15 and abs(result["lag1_difference[lab]"].value) < 0.05
 
 
+@pytest.mark.slow
 def test_values_that_change_between_patients_are_bad():
     """Catches lags and a classifier that do not see whose value a row has."""
     rng = np.random.default_rng(0)
@@ -63,6 +65,7 @@ def test_values_that_change_between_patients_are_bad():
     )
 
 
+@pytest.mark.slow
 def test_too_few_rows_are_bad():
     """Catches a distance of rows or gaps that is not judged."""
     result = found(REAL[REAL.groupby("id").cumcount() < 2])
@@ -71,6 +74,7 @@ def test_too_few_rows_are_bad():
     assert result["return_30_days_synthetic"].value < result["return_30_days_train"].value
 
 
+@pytest.mark.slow
 def test_what_is_not_confidential_follows_from_the_synthetic_table():
     """Catches a number, a drawn patient or a choice of patients that real rows have a part in."""
     made = visits(300, seed=4)
@@ -123,6 +127,7 @@ def test_few_patients_have_no_numbers():
     assert result["rows_tvd"].value is not None and "lag1_difference[lab]" not in result
 
 
+@pytest.mark.slow
 def test_patients_with_one_row_have_no_gaps():
     """Catches a crash where nobody has a second row."""
     real = REAL[REAL["id"] < 100]
@@ -135,6 +140,7 @@ def test_patients_with_one_row_have_no_gaps():
     assert result["patient_auc_hist_gradient_boosting"].value > 0.9
 
 
+@pytest.mark.slow
 def test_rules_of_rows_are_looked_at():
     """Catches falling stages, broken rules and early deaths that no number shows, and a derived column."""
     good, real = stays(120, seed=2), stays(150, seed=1)
@@ -163,6 +169,7 @@ def test_suggestions_are_about_rows_of_patients():
     assert list(shares) == names and shares[names[0]] > 0.5
 
 
+@pytest.mark.slow
 def test_an_order_that_is_no_column_has_no_gaps():
     """Catches a synthetic table that is refused, or gaps between numbers of rows."""
     schema = SCHEMA.model_copy(update={"columns": SCHEMA.columns[1:]})
@@ -184,6 +191,7 @@ def test_a_wrong_table_is_named():
         found(REAL, test=TEST.assign(sex="?"))
 
 
+@pytest.mark.slow
 def test_values_between_steps_are_rounded_and_reported():
     """Catches digits of another tool's table that a classifier of rows would see, and their silence."""
     made = visits(200, seed=4)
@@ -196,6 +204,7 @@ def test_values_between_steps_are_rounded_and_reported():
     assert set(result.details["outside_bounds"]["table"]) == {"train"}
 
 
+@pytest.mark.slow
 def test_limits_that_nobody_reviewed_make_everything_confidential():
     """Catches levels of a column that hide that its limits were read off the rows."""
     lab = SCHEMA.column("lab").model_copy(update={"unreviewed": ("lower", "upper")})
@@ -206,6 +215,7 @@ def test_limits_that_nobody_reviewed_make_everything_confidential():
     assert result.settings["unreviewed"] == ["lab"]
 
 
+@pytest.mark.slow
 def test_details_speak_of_patients():
     """Catches measures that call a patient with all rows a record."""
     tables = Tables.of(visits(60, seed=4), train=visits(60), schema=SCHEMA)

@@ -135,6 +135,7 @@ def test_auc_is_that_of_the_models_trained_alone(three: Findings) -> None:
         assert value[f"auc{part}_mean"] == pytest.approx(np.mean(list(expected.values())), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_auc_when_training_tables_are_thinned() -> None:
     """Would catch parts drawn in another order, of the test records first, or a limit that is ignored."""
     made, real, test = table(90, 3), table(80, 4), table(60, 5)
@@ -333,6 +334,7 @@ def test_odd_tables_of_twenty_rows(change: str, which: int, outcome: str) -> Non
         assert measured["outcome_constant_synthetic"].value == 1
 
 
+@pytest.mark.slow
 def test_three_models_on_tiny_tables() -> None:
     """Would catch our own models failing where there are 2 records, or an interval from them."""
     for outcome in ("died", "stage", "crea"):

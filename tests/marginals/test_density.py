@@ -176,6 +176,7 @@ def test_nothing_but_noise_gives_no_tail_and_no_masses():
     assert (made == 500_000).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_point_masses_found_last_are_fitted_too():
     """Catches cells that change after the last fit: two of these eight fits died on RAND HIE's incentives."""
     real = load("randhie").frame["incentive"].to_numpy(float)[:10_000]

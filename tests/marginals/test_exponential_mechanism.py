@@ -8,6 +8,7 @@ from dpsynth.privacy import exponential_mechanism
 from dpsynth.privacy.exponential_mechanism import SCORE_STEP, choose
 
 
+@pytest.mark.slow
 def test_law_of_the_exponential_mechanism():
     """A factor other than epsilon / 2: the exact law must fit, those of 2/3 and 3/2 epsilon not."""
     scores, epsilon, draws = np.array([0.0, 1.0, 2.5, 4.0]), 0.9, 10_000

@@ -318,6 +318,7 @@ def test_a_fit_meets_exact_moments() -> None:
     assert np.abs(draws - reached).sum() < 0.1
 
 
+@pytest.mark.slow
 def test_noise_tilts_nothing() -> None:
     """A fit that follows noise: the released means are the base model's own but for noise."""
     bare = replace(base_model(), missing_law=None, panel=())

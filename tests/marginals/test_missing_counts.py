@@ -76,6 +76,7 @@ def test_panels_are_missing_together_in_sampled_records():
         assert share == pytest.approx(released.probabilities[j][-1], abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairwise_statistics", [False, True])
 def test_a_rare_panel_is_missing_as_a_whole(pairwise_statistics):
     """Records that lack five of six, as two in a hundred do, of which tables or a reweighting leave none."""

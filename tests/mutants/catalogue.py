@@ -71,11 +71,6 @@ class Mutant:
 
     def mutate(self, package: Path) -> tuple[str, str]:
         """Its file and the faulty text of it; raise `Stale` where that cannot be, or a test is gone."""
-        file, tree = self.mutated(package)
-        return file, ast.unparse(tree) + "\n"
-
-    def mutated(self, package: Path) -> tuple[str, ast.Module]:
-        """Its file and the faulty syntax of it, which :meth:`mutate` writes out."""
         if unknown := [test for test in self.tests if "/" not in test]:
             raise Stale(f"{self._named} no single file has the test {', '.join(unknown)}")
         file = self.file(package)
@@ -100,7 +95,7 @@ class Mutant:
                 value[part] = put or ([] if len(value) > len(before) else [ast.Pass()])
             else:
                 setattr(owner, field, after[0])
-        return file, ast.fix_missing_locations(tree)
+        return file, ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
     @property
     def _named(self) -> str:

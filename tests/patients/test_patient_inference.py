@@ -157,6 +157,7 @@ def test_files_that_call_the_time_differently_are_drafted(tmp_path):
     assert infer_patient_schema(frames, order="charttime").schema.files[1].order == "day"
 
 
+@pytest.mark.slow
 def test_files_may_write_dates_in_two_forms(tmp_path):
     """Catches a form that the first file alone decides, and an error that does not name the other file."""
     patients, visits, labs = clinic(2000)

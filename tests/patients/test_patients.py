@@ -91,6 +91,7 @@ def records_of(frame: pd.DataFrame, schema: PatientSchema) -> Counter:
     return Counter(map(repr, records.to_numpy(dtype=object).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "frame"),
     [
@@ -162,6 +163,7 @@ def test_levels_of_courses_are_those_of_plain_pandas():
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
+@pytest.mark.slow
 @given(frame=patients_of(STAYS), other=patients_of(VISITS.model_copy(update={"columns": VISITS.columns[:4]})))
 @settings(deadline=None, max_examples=30)
 def test_rows_that_are_not_used_are_counted(frame, other):

@@ -27,6 +27,7 @@ def run_of(z):
     return [gaussian_event(10.0), training_event(z, 0.05, 2000), epsilon_delta_event(0.02, count=20)]
 
 
+@pytest.mark.slow
 def test_never_exceeds_a_random_target_and_is_tight():
     """A root on the wrong side, or noise more than 1e-3 above the smallest."""
     rng = np.random.default_rng(0)

@@ -391,6 +391,12 @@ CASES = {
 # a release is frozen, and a test that changes one makes a copy
 CASES = {name: replace(case, make=cache(case.make)) for name, case in CASES.items()}
 GAUSSIAN = [name for name, case in CASES.items() if case.sensitivity is not None]
+#: releases of which a test takes seconds
+SLOW = ("marginals of levels", "tables of rows with courses")
+
+
+def cases(names):
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in names]
 
 
 def cells(arrays) -> np.ndarray:
@@ -423,7 +429,7 @@ def noises(release: GaussianRelease, frame: pd.DataFrame, rng: np.random.Generat
         return np.stack([weighted(release, release.measure(records, rng)) - true for _ in range(times)])
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_sensitivity_bounds_every_neighbour(name):
     """A sensitivity below what one record does to the counts; by brute force, and tight."""
     release, frame = CASES[name].make(), CASES[name].table(40, seed=1)
@@ -436,7 +442,9 @@ def test_sensitivity_bounds_every_neighbour(name):
     assert max(moved) >= release.l2_sensitivity * (1 - case.slack)
 
 
-@pytest.mark.parametrize("name", [name for name in GAUSSIAN if isinstance(CASES[name].table, Patients)])
+@pytest.mark.parametrize(
+    "name", cases([name for name in GAUSSIAN if isinstance(CASES[name].table, Patients)])
+)
 def test_a_patient_with_all_rows_in_any_spelling_is_one_neighbour(name):
     """A patient who moves a release as two do, since their identifier is spelled in several ways, or whose
     rows, more than may be used, change what is read of another patient.
@@ -450,7 +458,7 @@ def test_a_patient_with_all_rows_in_any_spelling_is_one_neighbour(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in GAUSSIAN if "long" not in name])
+@pytest.mark.parametrize("name", cases([name for name in GAUSSIAN if "long" not in name]))
 def test_what_a_record_adds_depends_on_no_number_of_records(name):
     """A sum that changes from so many records on: where a block ends, or a number of patients repeats.
 
@@ -463,7 +471,7 @@ def test_what_a_record_adds_depends_on_no_number_of_records(name):
         np.testing.assert_array_equal(all_times, times * once)
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_the_event_describes_the_noise(name):
     """Noise of another scale than the event's multiplier times the sensitivity, or a cell without noise.
 
@@ -485,7 +493,7 @@ def test_the_event_describes_the_noise(name):
         assert np.abs(np.corrcoef(draws.T) - np.eye(draws.shape[1])).max() < 0.85
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_noise_is_the_generators_own_and_not_cut(name, monkeypatch):
     """Noise of a seed that nobody gave, or that ends at 3.5 standard deviations, which excludes a table."""
     release, frame, rng = CASES[name].make(), CASES[name].table(50), np.random.default_rng(12)
@@ -510,7 +518,7 @@ def arrays_of(release: GaussianRelease, frame: pd.DataFrame) -> list[np.ndarray]
         return list(release.query(records))
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_sums_are_exact_in_any_order_and_in_any_parts(name):
     """Sums that depend on the order of records, or on their block: then one record moves all others'."""
     release, frame = CASES[name].make(), CASES[name].table(15, seed=2)
@@ -532,7 +540,7 @@ BLOCKS = (
 )
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_sums_are_exact_in_any_blocks(name, monkeypatch):
     """A fault that begins with the second block of records, or the third: records lost or counted twice."""
     release, frame = CASES[name].make(), CASES[name].table(40, seed=2)
@@ -546,7 +554,7 @@ def test_sums_are_exact_in_any_blocks(name, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_many_records_add_what_each_adds(name):
     """A fault that begins at a size: one record more than the longest block, each as often as 15 others."""
     release, frame = CASES[name].make(), CASES[name].table(15, seed=2)
@@ -561,7 +569,7 @@ def test_many_records_add_what_each_adds(name):
         )
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_released_numbers_are_multiples_of_a_public_step(name):
     """Noise in floating point: its last digits tell which exact numbers it can have been added to."""
     release, frame = CASES[name].make(), CASES[name].table(50)
@@ -575,7 +583,7 @@ def test_released_numbers_are_multiples_of_a_public_step(name):
         assert abs(whole).max() < 2**53
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", cases(GAUSSIAN))
 def test_what_is_released_is_made_of_noisy_counts(name, monkeypatch):
     """A release that looks at the records once more, or that is made of counts without noise."""
     release, records = CASES[name].make(), FrameRecords(CASES[name].table(50))
@@ -634,7 +642,7 @@ def test_releases_of_one_stage_stand_in_one():
     assert [entry.stage for entry in ledger.entries] == [1, 1, 2]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(CASES))
 def test_no_noise_is_no_privacy(name):
     """Exact numbers that are posted as private ones."""
     release = CASES[name].make()
@@ -666,7 +674,7 @@ class Silent(FrameRecords):
         raise Stopped
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(CASES))
 def test_nothing_is_read_that_is_not_posted(name):
     """A reading before its entry, or without one; and records that stay open after the release."""
     release, records = CASES[name].make(), FrameRecords(CASES[name].table(60))
@@ -691,7 +699,7 @@ def test_nothing_is_read_that_is_not_posted(name):
         records.size()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(CASES))
 def test_what_cannot_be_posted_is_not_read(name):
     """A release whose stage is complete, or whose adjacency is another, that reads all the same."""
     stage = Stage.begin(1e-6)

@@ -88,6 +88,7 @@ def test_no_draw_comes_twice(size: int, block: int | None, monkeypatch: pytest.M
     assert len(draws) == len(np.unique(abs(draws))) == size > 2 * exact_draws._BLOCK
 
 
+@pytest.mark.slow
 def test_trials_have_their_probabilities() -> None:
     """A trial of exp(-f) that stops a turn early, or whole numbers below a bound that are not even."""
     rng, times = RNG(6), 8_000

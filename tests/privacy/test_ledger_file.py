@@ -609,6 +609,7 @@ child(lambda: (ledger.begin_stage(1e-6), post(ledger, "of a child, last")))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 def test_a_forked_process_posts_a_run_of_its_own(file):
     """Catches a fork that writes over its parent's run, repeats it, ends it, or uses its cost."""

@@ -85,6 +85,7 @@ def assert_same(a, b):
         assert x.dtype == y.dtype and np.array_equal(x, y)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_counts_are_those_of_the_frame(data, tmp_path, client, monkeypatch):
@@ -113,6 +114,7 @@ def write_patients(frame, folder, file_of, row_group_size=None):
     return parquet.ParquetTable(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "frame"),
     [
@@ -419,6 +421,7 @@ def test_a_file_with_other_rows_than_it_said_is_refused(more, tmp_path):
         list(parquet.read_part(part, reader_of(SCHEMA)))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_runs_already(tmp_path, processes):
     """Catches a client that starts workers of its own, or ends those of others."""
     frame = sample_frame(40)
@@ -460,6 +463,7 @@ def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
 
 
+@pytest.mark.slow
 def test_a_worker_killed_midway_changes_no_patient(tmp_path, processes, monkeypatch):
     """Catches patients who are lost, counted twice or cut to other rows when their part is read again."""
     monkeypatch.setattr(parquet, "PART_ROWS", 1)
@@ -501,6 +505,7 @@ def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes
         counts(records, [(dying,)])
 
 
+@pytest.mark.slow
 def test_where_the_workers_are(monkeypatch):
     with pytest.raises(
         InputError, match="workers is 2, but the scheduler at tcp://a:1 has workers of its own"

@@ -76,6 +76,7 @@ def test_is_frozen_and_refuses_unknown_fields():
         from_plain(Plan, {"steps": 1})
 
 
+@pytest.mark.slow
 def test_loads_no_tensorflow():
     """Catches an import that makes planning and accounting wait for TensorFlow."""
     code = "import sys, dpsynth.privacy.release, dpsynth.privacy.noise, dpsynth.privacy.noise; "

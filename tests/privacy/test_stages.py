@@ -125,6 +125,7 @@ def epsilon_of(p, q, delta):
     return brentq(lambda epsilon: divergence(p, q, epsilon) - delta, 0.0, 50.0)
 
 
+@pytest.mark.slow
 def test_beliefs_of_adaptive_stages_stay_within_the_bound():
     """Catches a belief that is passed more often than said where the first outcome chooses the second noise.
 

@@ -225,6 +225,7 @@ def test_two_studies_of_one_name_are_refused() -> None:
         RunReport(studies=(sources.study_of(), sources.study_of()))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Glyph")  # a font without every alphabet
 def test_every_plot_is_drawn_by_its_name() -> None:
     """Would catch a plot that cannot be drawn, or that a formula in the name of a column breaks."""

@@ -160,6 +160,7 @@ sys.exit(main(["plan", "run.yaml", "--records", "60"]) or len(opened))
 """
 
 
+@pytest.mark.slow
 def test_no_data_file_is_opened(tmp_path):
     """Catches a plan that reads the table that a configuration names."""
     schema_of(n_public=200).to_yaml(tmp_path / "schema.yaml")

@@ -61,6 +61,7 @@ def names(folder: Path) -> set[str]:
     return {entry.name for entry in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_run_writes_everything(folder: Path) -> None:
     """Would catch a missing file, a budget overspent, or files that tell different stories."""
     lines: list[str] = []
@@ -131,6 +132,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("raised", "status"), [(MemoryError("no room"), 1), (KeyboardInterrupt(), 130)])
 def test_what_was_measured_outlives_a_failing_attack(
     folder: Path,
@@ -313,6 +315,7 @@ def test_default_number_of_records_is_the_public_one(folder: Path) -> None:
     assert done.report.evaluation is None
 
 
+@pytest.mark.slow
 def test_a_run_without_epsilon_is_not_private_everywhere(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -847,6 +850,7 @@ def test_what_an_audit_releases_depends_on_no_record(
     assert found[0] == found[1] and len(found[0]) > 2
 
 
+@pytest.mark.slow
 def test_bounds_of_a_stratified_split_are_doubled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the bound for one record more or less beside a split that exchanges one for another."""
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)

@@ -30,6 +30,7 @@ def digest(path: str | Path) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_the_ledger_and_the_page_to_share_name_owner_contact_and_table(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_run_is_of_patients(folder: Path) -> None:
     assert done.report.released().table["synthetic_rows"] == len(made)
 
 
+@pytest.mark.slow
 def test_rules_of_patients_are_said_to_be_about_patients(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_rules_of_patients_are_said_to_be_about_patients(
     assert "of the model's patients obey day >= 0 or sex = F" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_by_default_as_many_patients_come_out_as_trained(folder: Path) -> None:
     """Catches a number of rows, or the exact private number, in place of the public one."""
     pipeline.run(config(), "run", evaluate=False)

@@ -226,6 +226,7 @@ def test_long_tails_are_told_before_a_record_is_read(monkeypatch, n_public) -> N
         assert told(model) == []
 
 
+@pytest.mark.slow
 def test_a_saved_model_keeps_its_studies(tmp_path):
     """Estimates, declarations or parameters that a file loses or changes."""
     survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
@@ -269,6 +270,7 @@ def test_studies_stand_in_the_ledger():
     assert 1.9 < model.ledger_.epsilon(1e-5) <= 2.0
 
 
+@pytest.mark.slow
 def test_what_is_remarked_on_a_study_is_said_of_its_tables():
     """Tables analysed without a word of predictors that the estimates say cannot be told apart."""
     twice = Schema(

@@ -135,6 +135,7 @@ class Told(Watched):
         return self.told[release.name][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refined", [True, False])
 def test_rules_and_places_within_bins_read_no_records(refined):
     """Catches rules, factors of rules or couplings that look at the table: all follow from noisy numbers."""

@@ -82,6 +82,7 @@ def trained(**options):
     return dpsynth.DPWGANGP(1.0, 1e-5, training=SMALL, random_state=5, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("base_model", "n_public"), [("tan", None), ("tree", 600)])
 def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder, client, tmp_path):
     """Catches counts, noise or postings that differ between a table in memory and one in parts."""
@@ -121,6 +122,7 @@ def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
     assert names[-2:] == ["pairwise statistics", "nearest-neighbour histogram"]
 
 
+@pytest.mark.slow
 def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draws):
     """Scores that lack parts or columns that they need, or whose noise is drawn part by part."""
     studies = [
@@ -138,6 +140,7 @@ def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draw
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager_steps")
 def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_path, monkeypatch):
     """Catches records encoded otherwise, in another order or sampled otherwise where they lie in parts.
@@ -262,6 +265,7 @@ def test_n_public_is_compared_with_the_patients_of_all_files(n_public, message, 
         records_of(parts, schema, options, accept_n_public=False)
 
 
+@pytest.mark.slow
 def test_noise_is_drawn_afresh_without_a_seed(folder, client):
     models = [estimator(random_state=None).fit(opened(folder, client), schema=SCHEMA) for _ in range(2)]
     a, b = (model.model_.encoder.marginals.probabilities[0] for model in models)

@@ -70,6 +70,7 @@ def fitted():
     return model.fit(cohort(), schema=SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [None, 15.0])
 def test_a_share_varies_as_theory_says(noise):
     """Catches redraws without noise or without sampling, and either of them counted twice."""
@@ -298,6 +299,7 @@ def test_many_tables(fitted):
     assert len(fitted.ledger_.entries) == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("projected")
 def test_conditions_and_constraints_hold_in_every_table():
     """Catches a condition that is dropped, or counts of refused candidates of the last table only."""

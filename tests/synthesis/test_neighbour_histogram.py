@@ -73,6 +73,7 @@ def parity(frame: pd.DataFrame) -> float:
     return float(2 * np.mean(odd == (frame["ill"] == "yes")) - 1)
 
 
+@pytest.mark.slow
 def test_a_parity_of_three_is_kept() -> None:
     """A histogram that is released and not used: tables and pairwise statistics have no part of it."""
     assert parity(cohort()) > 0.75
@@ -150,6 +151,7 @@ def redrawn():
     return weighting, seen
 
 
+@pytest.mark.slow
 def test_votes_are_redrawn_with_their_noise(redrawn) -> None:
     """Tables of many whose nearest-neighbour histograms all have one noise, or follow weights of the model
     that they come from.
@@ -177,6 +179,7 @@ def test_waves_are_redrawn_with_their_noise(redrawn) -> None:
     assert weighting.noise_std > 5 * np.sqrt(N / features.size)
 
 
+@pytest.mark.slow
 def test_redrawn_tables_keep_the_parity() -> None:
     """Tables of many that have no nearest-neighbour histogram, and fall back on what tables and pairwise
     statistics tell.

@@ -60,6 +60,7 @@ def stored(folder: Path) -> list[np.ndarray]:
     return [array.ravel() for array in arrays if array.dtype.kind in "fiu"]
 
 
+@pytest.mark.slow
 def test_a_model_holds_no_value_and_no_exact_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell of a record, or a sum before its noise, that is saved beside what is released."""
     exact: list[np.ndarray] = []
@@ -99,6 +100,7 @@ def noise_of(model: DPMarginals) -> np.ndarray:
     return np.concatenate([np.ravel(p) for p in model.model_.encoder.marginals.probabilities])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
 )

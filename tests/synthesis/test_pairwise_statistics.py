@@ -58,6 +58,7 @@ def correlation_error(frame: pd.DataFrame) -> float:
     return float(np.abs(frame[labs].corr("spearman") - cohort()[labs].corr("spearman")).to_numpy().max())
 
 
+@pytest.mark.slow
 def test_draws_keep_the_pairs_that_no_table_holds() -> None:
     """Pairwise statistics that are released and not used, or with the wrong sign."""
     refined, plain = (fitted(pairwise_statistics=given) for given in (True, False))
@@ -65,6 +66,7 @@ def test_draws_keep_the_pairs_that_no_table_holds() -> None:
     assert errors[0] < 0.6 * errors[1]
 
 
+@pytest.mark.slow
 def test_an_interaction_with_the_outcome_is_kept() -> None:
     """Products with the outcome that are bought and not used: no pair of columns tells of XOR."""
     rng = np.random.default_rng(1)
@@ -81,6 +83,7 @@ def test_an_interaction_with_the_outcome_is_kept() -> None:
     assert xor(frame) > 0.75 and xor(drawn) > 0.3
 
 
+@pytest.mark.slow
 def test_a_fit_with_moments_costs_what_was_asked() -> None:
     """A reading that the calibration forgets, or that leaves budget unused."""
     model = fitted()
@@ -113,6 +116,7 @@ def test_released_marginals_stay_exact() -> None:
         np.testing.assert_allclose(shares, released[name], atol=1 / N)
 
 
+@pytest.mark.slow
 def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
     """A tilt that is lost on disk."""
     model = fitted()
@@ -123,6 +127,7 @@ def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
     pd.testing.assert_frame_equal(first, second)
 
 
+@pytest.mark.slow
 def test_moments_are_redrawn_with_their_noise() -> None:
     """Tables of many whose pairwise statistics all have one noise, so that their spread tells of none."""
     rng = np.random.default_rng(0)

@@ -94,6 +94,7 @@ def table(n: int = 400) -> pd.DataFrame:
     return pd.DataFrame({"age": rng.integers(18, 91, n), "died": rng.choice(["no", "yes"], n), "ward": "a"})
 
 
+@pytest.mark.slow
 def test_a_part_of_ones_own_is_everywhere() -> None:
     """Catches a statistic that a plan, an audit or the ledger lacks, or that costs more than is told."""
     also = [Old(share=0.25)]
@@ -113,6 +114,7 @@ def test_a_part_of_ones_own_is_everywhere() -> None:
     assert Profile([each.event for each in audited.releases]).epsilon(1e-5) <= 3.0
 
 
+@pytest.mark.slow
 def test_a_part_of_ones_own_is_redrawn(tmp_path: Path) -> None:
     """Catches tables to combine, or a saved model's, that all have one noise in a further statistic."""
     fitted = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)

@@ -34,6 +34,7 @@ def model():
     )
 
 
+@pytest.mark.slow
 def test_regressions_of_rows_and_of_levels(model, tmp_path):
     """Catches a regression of rows that is posted as one of records, and estimates that a file changes."""
     rows, levels = model.estimates_
@@ -95,12 +96,14 @@ def test_samples_are_patients(model, tmp_path):
     pd.testing.assert_frame_equal(dpsynth.load(tmp_path / "model").sample(40, random_state=0), sample)
 
 
+@pytest.mark.slow
 def test_a_private_number_counts_patients():
     """Catches a noisy count of rows."""
     found = dpsynth.DPMarginals(epsilon=50.0, delta=1e-5).fit(FRAME, schema=VISITS)
     assert found.n_ == pytest.approx(300, abs=15)
 
 
+@pytest.mark.slow
 def test_an_evaluation_compares_patients(model):
     """Catches measures of rows."""
     found = dpsynth.evaluate(
@@ -139,6 +142,7 @@ def test_what_cannot_be_fitted_is_refused_before_anything_is_spent(options, fram
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.slow
 def test_limits_read_off_the_rows_are_refused():
     """Catches a column whose limits nobody has reviewed, and levels or an evaluation that hide that."""
     lab = VISITS.column("lab").model_copy(update={"unreviewed": ("lower", "upper")})
@@ -172,6 +176,7 @@ def test_what_a_draft_has_chosen_is_excluded():
     assert "rows: most" in reason and "ignored" in reason
 
 
+@pytest.mark.slow
 def test_tables_to_combine_are_of_patients(model):
     """Catches tables of levels, and rows of every table from one model's noise."""
     tables = model.sample_many(3, 40, random_state=1)
@@ -224,6 +229,7 @@ def test_a_condition_says_whether_a_study_is_of_rows():
         Study(model="sex ~ 1 where labb > 3").effects(VISITS)
 
 
+@pytest.mark.slow
 def test_studies_of_patients_are_read_from_levels():
     """Catches a study that takes rows for patients, and samples of rows in place of levels."""
     model, studies = dpsynth.DPMarginals(epsilon=20.0, delta=1e-5), dpsynth.Studies(["sex ~ rows"])
@@ -233,6 +239,7 @@ def test_studies_of_patients_are_read_from_levels():
     assert model.sample_many(2, 30, study="sex", random_state=0)[0]["id"].nunique() == 30
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("projected", "undrawn")
 def test_the_shell_takes_a_file_of_rows(tmp_path):
     """Catches a command that reads one row per patient, and a table that its own description does not fit."""

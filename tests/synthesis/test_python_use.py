@@ -35,6 +35,7 @@ def calls(model, folder):
     return [model.sample(20), model.sample(20), *model.sample_many(2, 20), *map(pd.read_csv, paths)]
 
 
+@pytest.mark.slow
 def test_a_seeded_model_gives_the_same_samples_after_the_same_fit(tmp_path):
     """Catches random_state that fixes the fit alone, and a second sample that is the first."""
     one, other = (calls(fitted(random_state=1), tmp_path) for _ in range(2))

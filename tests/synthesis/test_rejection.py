@@ -145,6 +145,7 @@ def test_every_record_obeys(rules, where, n, seed):
     assert set(record.rates) == set(rules) and (not asked or record.selected >= n)
 
 
+@pytest.mark.slow
 def test_released_marginals_are_kept(fitted):
     """Catches rules that move what was paid for: refusal alone is .01 to .03 off, plain weighting .03."""
     assert fitted.model_.schema.rules

@@ -17,6 +17,7 @@ def quick(examples):
     )
 
 
+@pytest.mark.slow
 @quick(8)
 @given(case=cases(**SMALL))
 def test_every_table_is_fitted_saved_and_sampled(case):

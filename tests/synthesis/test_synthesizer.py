@@ -60,6 +60,7 @@ def table(n=400, seed=0):
     return pd.DataFrame({"age": age, "dose": dose, "group": rng.choice(list("abc"), n), "died": died})
 
 
+@pytest.mark.slow
 def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a model that ends with another fit's ledger, or with none, and an estimator left locked."""
     model = DPMarginals(epsilon=1.0, delta=1e-6)
@@ -505,6 +506,7 @@ def test_a_notebook_shows_the_guarantee_after_a_fit_alone():
     assert after["text/plain"] == f"{model!r}\n{model.guarantee()}"
 
 
+@pytest.mark.slow
 def test_samples_have_the_dtypes_that_the_schema_names():
     """Catches integers that come back as floats, flags as text, or a table that its file changes."""
     schema = Schema(

@@ -167,6 +167,7 @@ def stayed():
     return levels, draw_rows(model, levels, np.random.default_rng(1))
 
 
+@pytest.mark.slow
 def test_courses_never_fall_and_end_with_the_last_row(stayed):
     """Catches a stage that falls, a rise that is not met, a row after a death, and an age that is off."""
     levels, rows = stayed

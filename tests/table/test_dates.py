@@ -56,6 +56,7 @@ def test_numbers_of_dates_are_those_of_the_standard_library(value):
     assert cycle_places(np.array([days]), "date", "weekday")[0] == value.weekday()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["%d/%m/%Y", "%m/%d/%Y %H:%M", "%d-%b-%Y", "%Y%m%d"])
 @given(MOMENTS)
 def test_a_declared_format_reads_what_strftime_writes(pattern, value):

@@ -281,6 +281,7 @@ READERS = {
 WRITES_PARQUET = ("Parquet", "folder of Parquet files", "parts")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_the_same_patients_whichever_way_they_come_in(reader, tmp_path):
     """Catches a patient who is two for one reader, and two patients who are one: in any type and spelling."""
@@ -401,6 +402,7 @@ def test_who_a_row_is_about_depends_on_its_own_cell_alone(cells):
         assert whole == identities(objects(whole)).tolist()
 
 
+@pytest.mark.slow
 def test_a_plain_form_has_no_other():
     """Catches a sign of Unicode by which an identifier is another one when it is read again, such as from a
     synthetic table, or that no reader sees.
@@ -430,6 +432,7 @@ def test_random_rows_are_the_same_in_any_spelling():
         assert of_histories(frame.assign(id=spelled), schema) == whole
 
 
+@pytest.mark.slow
 def test_a_patient_in_two_files_is_refused_by_any_spelling(tmp_path):
     """Catches a patient who counts twice in every release of a table in parts."""
     words = IDS["str"]

@@ -256,6 +256,7 @@ def read_back(path: Path, cells: list[bytes]) -> list | None:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
 @given(
     st.lists(

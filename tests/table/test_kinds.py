@@ -111,6 +111,7 @@ def test_a_new_kind_is_drafted_read_and_written(toy: None, table: pd.DataFrame) 
         schema.conform(table.assign(admitted=["07:00", "7 pm", *["08:00"] * 2998]))
 
 
+@pytest.mark.slow
 def test_a_new_kind_goes_through_fit_sample_and_report(toy: None, table: pd.DataFrame) -> None:
     """Catches a generator, evaluator or page that asks for a kind's name."""
     schema = described(table)

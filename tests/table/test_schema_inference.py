@@ -376,6 +376,7 @@ def test_columns_that_give_the_outcome_away_are_named() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_words_are_not_each_compared_with_all() -> None:
     """Comparing 20,000 words with all before them took 5 seconds, so 60,000 took 45; they take .5."""
     seen: list[tuple[int, int]] = []

@@ -269,6 +269,7 @@ KINDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(NAMES, KINDS), min_size=1, max_size=12, unique_by=lambda each: each[0]), st.randoms()
 )

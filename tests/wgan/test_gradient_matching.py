@@ -327,6 +327,7 @@ def test_points_match_the_released_gradients():
     )
 
 
+@pytest.mark.slow
 def test_a_fit_without_a_base_model_keeps_associations(model):
     """Catches points that do not reach the samples, or lose the outcome: ward a is for the dead."""
     assert isinstance(model.model_.sampler, Matched)
@@ -421,6 +422,7 @@ dpsynth.load(sys.argv[1]).sample(50, random_state=3).to_pickle(sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_a_saved_model_samples_the_same_without_tensorflow(model, tmp_path):
     """Catches points that are not saved, and sampling that waits for TensorFlow."""
     model.save(tmp_path / "m")

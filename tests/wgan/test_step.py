@@ -173,6 +173,7 @@ def test_no_update_leaves_the_constraint(case):
         assert np.linalg.svd(matrix.numpy().astype(float), compute_uv=False)[0] <= 1.0
 
 
+@pytest.mark.slow
 def test_every_cell_has_noise_of_the_stated_scale():
     """Catches noise of 2/3 or 3/2 of the stated size, a cell without noise, and cells that share a draw.
 

@@ -69,6 +69,7 @@ def test_a_wider_batch_is_not_cut():
     assert (chunk["records"] >= 0).sum(axis=2).tolist() == [[80, 80], [80, 80]]
 
 
+@pytest.mark.slow
 def test_points_in_a_file_are_sampled_as_those_that_are_held(monkeypatch, tmp_path):
     """Catches other records, or zeros as records, in the steps on a table larger than memory."""
     held = make(steps=12).run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))

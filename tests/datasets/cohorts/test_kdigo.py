@@ -63,6 +63,7 @@ def during(events: pd.DataFrame, stay: int, begin: pd.Timestamp, end: pd.Timesta
     return own[own["charttime"].between(begin, end)]
 
 
+@pytest.mark.slow
 def test_stages_of_every_patient(cohorts, tables):
     """A window too long, a baseline after the value, an hour taken for a day, in any of 33 patients."""
     frame = cohorts["aki-mortality"].frame

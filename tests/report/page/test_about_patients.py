@@ -71,6 +71,7 @@ def test_what_programs_read_stays_as_it_is():
     assert "train_records" in report().measured and "synthetic_records" in report().to_dict()["table"]
 
 
+@pytest.mark.slow
 def test_figures_speak_of_patients():
     """Catches a legend or an axis about records."""
     told = report()

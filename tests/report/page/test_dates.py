@@ -39,6 +39,7 @@ def report() -> RunReport:
     return RunReport.of_evaluation(found)
 
 
+@pytest.mark.slow
 def test_dates_are_written_as_dates(report):
     """Catches medians, percentiles, bounds, frequent values and axes in days or seconds since 1970."""
     for text in (render(report, "internal"), to_markdown(report)):

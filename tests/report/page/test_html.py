@@ -46,6 +46,7 @@ def pages(report) -> dict[str, str]:
     return {mode: render(report[0], mode) for mode in MODES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_structure(pages, mode):
     """Catches tags that do not nest, headings out of order, dead anchors, tables and images without words."""
@@ -235,6 +236,7 @@ def digits_of(text: str) -> str:
     return " ".join(run for run in re.findall(r"[\d.,e+-]{4,}", text) if len(re.findall(r"\d", run)) >= 4)
 
 
+@pytest.mark.slow
 def test_release_holds_nothing_internal(report, pages):
     """Catches any internal number, name, path, seed or time, in any form, in the page or in its images."""
     full, planted = report
@@ -257,6 +259,7 @@ def test_release_holds_nothing_internal(report, pages):
             assert measure.name.split("[")[0] not in outside[4].replace("<wbr>", ""), measure.name
 
 
+@pytest.mark.slow
 def test_release_does_not_depend_on_internal_numbers(report, pages):
     """Catches a release page that changes, by order, wording or length, with what is internal."""
     full = report[0]
@@ -379,6 +382,7 @@ def test_unknown_mode():
         render(RunReport(), "Release")
 
 
+@pytest.mark.slow
 def test_write_page(tmp_path, report, pages):
     """Catches the time of day in a page, a file that differs from it, or one left half-written beside it."""
     write_page(report[0], tmp_path / "report.html", "release")
@@ -590,6 +594,7 @@ def test_a_release_page_of_studies_compares_nothing(report, pages, undrawn):
     assert "pre-specified regression" not in without.casefold() and "naive" not in without
 
 
+@pytest.mark.slow
 def test_studies_that_nobody_paid_for():
     """Catches estimates of a run without noise, or of a schema read off the records, on a release page."""
     seeded = sources.ledger_of()

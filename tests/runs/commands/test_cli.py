@@ -311,6 +311,7 @@ def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["schema"]["columns"][0]["name"] == "age"
 
 
+@pytest.mark.slow
 def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a drafted schema that refuses its own table, or a formula in the synthetic one."""
     lines = table(200).splitlines()
@@ -379,6 +380,7 @@ def test_schema_check_says_what_stands_in_the_way_of_a_run(
     assert record["limits_of_data"] == {} and "limits_of_data" in record["internal"]
 
 
+@pytest.mark.slow
 def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a condition that the command loses, an acceptance rate, or metadata of its table."""
     derived = "  - {name: old, kind: integer, lower: 0, upper: 99, derived: age - 18}\n"
@@ -550,6 +552,7 @@ def test_console_script_is_quick_and_light() -> None:
     assert cli.__doc__ is not None and "Usage: dpsynth" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_the_matching_says_what_it_cost(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

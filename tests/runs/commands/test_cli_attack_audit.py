@@ -34,6 +34,7 @@ def audit(capsys, *words: object) -> tuple[int, str, str]:
     return status, shown.out, shown.err
 
 
+@pytest.mark.slow
 def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys, monkeypatch):
     """Catches an audit that reads private records, that forgets a release, or that cannot go on."""
 
@@ -58,6 +59,7 @@ def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys
     assert audit(capsys, config, "--trials", 700, "--out", out)[0] == 2  # another audit's folder
 
 
+@pytest.mark.slow
 def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
     """Catches a contradiction that a script does not hear of."""
     half = property(lambda self: 0.3 * self.noise_multiplier * self.l2_sensitivity)
@@ -66,6 +68,7 @@ def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
     assert status == 1 and json.loads(text)["failed"] == ["single-column counts", "base model tables"]
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_run_is_audited(config, tmp_path, capsys):
     """Catches a run's folder whose configuration is not found again."""
     pipeline.run(RunConfig.from_yaml(config), tmp_path / "run")

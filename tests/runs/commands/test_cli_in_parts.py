@@ -61,6 +61,7 @@ def test_fit_and_sample(data, folder, capsys):
     assert main([*sample.split(), "--force"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "message"),
     [

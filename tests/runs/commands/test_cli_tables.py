@@ -53,6 +53,7 @@ def sample(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Samp
     return command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", [None, "died"])
 def test_the_folder_holds_the_tables_of_sample_many(study, model, sample, capsys):
     """A study, a seed, a condition or a number of records that the command loses on the way."""
