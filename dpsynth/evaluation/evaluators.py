@@ -147,8 +147,6 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
         if name != "synthetic":
             findings.join(outside_bounds(frame, described.table, name))
     for question, evaluator, stream in EVALUATORS:
-        if evaluator is trajectories and tables.patients is None:
-            continue
 
         def told(done: float, question: str = question) -> None:
             tell(question, done)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -53,6 +53,8 @@ class Measure:
     lower, upper : float, optional
         Both ends of its confidence interval, at the ``level`` of the evaluation's settings. ``detail`` says
         which variation the interval covers.
+    n : int, optional
+        The number of records that it rests on, of the table that has the fewest.
     """
 
     group: str
@@ -62,6 +64,7 @@ class Measure:
     detail: str = ""
     lower: float | None = None
     upper: float | None = None
+    n: int | None = None
 
     @classmethod
     def estimated(cls, group: str, name: str, estimate: Estimate, detail: str) -> Measure:
@@ -163,6 +166,8 @@ def any_confidential(*frames: pd.DataFrame) -> bool:
     return any(bool(frame[CONFIDENTIAL].any()) for frame in frames)
 
 
+#: columns of the frame of measures that hold numbers
+_NUMBERS = ("value", "lower", "upper", "n")
 _HEADER = ("measure", "value", "interval", "status", "what it is")
 
 
@@ -272,10 +277,11 @@ class Evaluation:
         return [part for _, part in frame.groupby([*columns], sort=False, dropna=False)]
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return the measures as one tidy frame, a row each.
+        """Return the measures as one tidy frame, a row each, those of subgroups last.
 
         ``measure`` is the name before a bracket, and ``column`` what stands in it: a column, a pair of
-        columns, a category or a rule. Numbers that are not defined are NaN.
+        columns, a category or a rule. ``n`` is the number of records, where it is known. Numbers that are not
+        defined are NaN.
 
         Examples
         --------
@@ -283,17 +289,15 @@ class Evaluation:
         >>> result.to_dataframe().loc[0, ["measure", "column", "value", "confidential"]].tolist()
         ['tvd', 'age', 0.25, True]
         """
-        rows = []
+        rows: list[tuple[object, ...]] = []
         for measure in self.measures:
             name, bracket, rest = measure.name.partition("[")
-            numbers = {"value": measure.value, "lower": measure.lower, "upper": measure.upper}
-            rows.append(
-                {"group": measure.group, "measure": name, "column": rest[:-1] if bracket else None}
-                | {key: math.nan if number is None else float(number) for key, number in numbers.items()}
-                | {CONFIDENTIAL: measure.internal, "meaning": measure.detail}
-            )
-        columns = ["group", "measure", "column", "value", "lower", "upper", CONFIDENTIAL, "meaning"]
-        return pd.DataFrame(rows, columns=columns)
+            numbers = (measure.value, measure.lower, measure.upper, measure.n)
+            column = rest[:-1] if bracket else None
+            rows.append((measure.group, name, column, None, *numbers, measure.internal, measure.detail))
+        rows += _of_subgroups(self)
+        columns = ["group", "measure", "column", "subgroup", *_NUMBERS, CONFIDENTIAL, "meaning"]
+        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_NUMBERS, float))
 
     def to_dict(self) -> dict[str, Any]:
         """Return lists, mappings, text and numbers, ready for JSON."""
@@ -337,6 +341,23 @@ class Evaluation:
             lines += [f"{'#' * level} {inert(group)}", "", f"| {' | '.join(_HEADER)} |"]
             lines += ["|---|---:|---|---|---|", *(f"| {' | '.join(map(inert, row))} |" for row in rows), ""]
         return "\n".join(lines)
+
+
+def _of_subgroups(evaluation: Evaluation) -> Iterator[tuple[object, ...]]:
+    """Rows of the frame of measures from the frames ``"subgroups"`` and ``"subgroup_scores"``."""
+    sizes: dict[tuple[str, str], int | None] = {}
+    for row in (row for frame in evaluation.groups("subgroups") for row in frame_rows(frame)):
+        sizes[row.column, row.subgroup] = row.records
+        for part in ("synthetic", "real", "difference"):
+            ends = (getattr(row, f"{part}{end}") for end in ("", "_lower", "_upper"))
+            what = "synthetic minus real share" if part == "difference" else f"share of {part} records"
+            start = ("Subgroups", f"share_{part}", row.column, row.subgroup)
+            yield (*start, *ends, None, row.confidential, what)
+    for row in (row for frame in evaluation.groups("subgroup_scores") for row in frame_rows(frame)):
+        what = f"{row.score} among held-out records, by a model trained on the {row.trained_on} table"
+        start = ("Subgroups", f"{row.score}_{row.trained_on}", row.column, row.subgroup)
+        n = sizes.get((row.column, row.subgroup))
+        yield (*start, row.value, row.lower, row.upper, n, row.confidential, f"{what}. {row.why}".strip(". "))
 
 
 def shown(value: float | int | None) -> str:

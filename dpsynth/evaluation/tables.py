@@ -360,7 +360,7 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
 
     The variance of an estimate is taken to fall as one over the records. Its standard error s on the part
     comes from its interval. The part adds ``s * sqrt(1 - used / total)`` to the error of the whole table.
-    ``what`` names the use of the records, in a few words. If all were used, measures stay as they are.
+    ``what`` names the use of the records, in a few words. All measures rest on ``used`` records.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
     >>> found.measures[0].detail
     'AUC, on a random 2,500 of 10,000 records, which adds a standard error of 0.0173'
     """
-    measures = [*measures]
+    measures = [replace(measure, n=min(used, total)) for measure in measures]
     if used >= total:
         return Findings(measures)
     added = {measure.name: _added(measure, used / total, level) for measure in measures}

@@ -207,3 +207,18 @@ def test_everything_is_internal_and_a_failing_model_is_told():
     )
     scores = [score for row in detail.rows for score in row.scores.values() if score.why != "too few"]
     assert scores and all("the model failed" in score.why and score.value is None for score in scores)
+
+
+def test_subgroups_stand_in_the_frame_of_measures():
+    """Catches a score of one sex that no program finds, or the number of records of another subgroup."""
+    real, test = table(900, 1), table(700, 2)
+    tables = Tables.of(table(800, 0), train=real, test=test, schema=SCHEMA)
+    settings = Settings.of(models={"told": Model(lambda seed: Told())})
+    details = compare_subgroups(tables, settings, np.random.default_rng(0)).details
+    frame = Evaluation((), {}, details).to_dataframe().set_index(["measure", "column", "subgroup"])
+    score = frame.loc["auc_synthetic", "patient_sex", "F"]
+    assert score["n"] == (test["patient_sex"] == "F").sum() and score["lower"] < score["value"] < 0.7
+    share = frame.loc["share_real", "patient_sex", "F"]
+    assert (
+        share["value"] == pytest.approx((real["patient_sex"] == "F").mean()) and frame["confidential"].all()
+    )

@@ -301,10 +301,10 @@ def test_times_of_day_are_frequent_values():
         return pd.DataFrame({"triage": day + pd.to_timedelta(minutes, unit="min")})
 
     real, lost = times(0.5), times(0.0)
-    ((mass,),) = (row.masses for row in column_tails(real, lost, schema))
+    (mass,) = (row for row in column_tails(real, lost, schema) if row["measure"] == "point_mass_error")
     midnight = real["triage"] == real["triage"].dt.normalize()
-    assert (mass.value, mass.real) == ("00:00", pytest.approx(midnight.mean()))
-    assert mass.difference.upper < -0.4
+    assert (mass["at"], mass["real"]) == ("00:00", pytest.approx(midnight.mean()))
+    assert mass["upper"] < -0.4
     day = real.assign(triage=pd.Timestamp("2020-05-01 08:30"))
-    (found,) = column_tails(day, day, schema)
-    assert [m.value for m in found["masses"]] == ["2020-05-01 08:30", "08:30"]
+    found = [row["at"] for row in column_tails(day, day, schema) if row["measure"] == "point_mass_error"]
+    assert found == ["2020-05-01 08:30", "08:30"]
