@@ -146,6 +146,18 @@ class Grid:
             counts[: self.present] = np.diff(self.starts)
         return counts
 
+    @property
+    def middles(self) -> NDArray[np.float64] | None:
+        """Middles of the cells of a numeric column, shape (present,). None for dates and words."""
+        column = self.column
+        if not column.is_numeric or column.written_apart:
+            return None
+        if self.edges is not None:
+            return (self.edges[:-1] + self.edges[1:]) / 2
+        assert self.starts is not None
+        numbers = (self.starts[:-1] + self.starts[1:] - 1) / 2
+        return column.bounds[0] + numbers * float(column.resolution or 1.0)
+
     def cells(self, codes: Codes) -> NDArray[np.int64]:
         """Cell of each value, shape (n,): the nearest cell for numbers outside the bounds."""
         numbers, apart = codes.number, codes.apart.astype(np.int64)

@@ -300,6 +300,25 @@ def test_cells_of_two_columns_have_their_own_noise(outcome, generator):
     assert (weight < 1.0) == (outcome is not None)
 
 
+def test_the_noise_in_a_mean_is_that_of_noisy_counts():
+    """Catches an error of a mean that forgets the width of the cells, the noise, or the number of records."""
+    cost = Column(name="cost", kind="integer", lower=0, upper=60, unit="USD")
+    found = dpsynth.plan(schema_of(cost), 20_000, epsilon=3.0).forecast
+    assert set(found.means) == {"age", "cost"}
+    rng, values = np.random.default_rng(0), np.arange(61)
+    counts = 20_000 / 61 + rng.normal(0.0, found.noise_std, (4000, 61))
+    assert found.means["cost"] == pytest.approx((counts @ values / counts.sum(axis=1)).std(), rel=0.05)
+    fits = [dpsynth.plan(schema_of(cost), n, epsilon=3.0).forecast.means["age"] for n in (5000, 20_000)]
+    assert fits[0] > 2 * fits[1]
+    assert "cost" in str(dpsynth.plan(schema_of(cost), 20_000)).split("Noise in means:")[1]
+
+
+def test_a_plan_takes_a_name(capsys):
+    """Catches `dpsynth run randhie` without a plan of it."""
+    assert main(["plan", "breast_cancer"]) == 0
+    assert "mean_texture" in capsys.readouterr().out
+
+
 def test_command_writes_a_folder(tmp_path, capsys):
     """Catches a folder without one of its files, and a file that is not what is printed."""
     schema_of().to_yaml(tmp_path / "schema.yaml")

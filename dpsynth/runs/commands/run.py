@@ -31,7 +31,9 @@ RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
 
 
 def plan_run(
-    file: Annotated[Path, Argument(help="YAML file of a reviewed schema, or of a run.")],
+    file: Annotated[
+        Path, Argument(help="YAML file of a reviewed schema or of a run, or a name such as randhie.")
+    ],
     records: Annotated[
         int | None, Option(help="Records in the table, of which a part trains. Default: n_public.")
     ] = None,
@@ -72,7 +74,9 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
     from dpsynth.runs.config import RunConfig, SplitConfig
     from dpsynth.synthesis.parts.studies import Studies
 
-    if read_yaml(file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError):
+    if file.exists() and read_yaml(
+        file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError
+    ):
         schema, tests = read_schema(file), SplitConfig().test_fraction
         study = given.pop("--study", None)
         options = {name.removeprefix("--"): value for name, value in given.items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dpsynth.marginals.columns import estimate_marginals
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
@@ -34,7 +36,14 @@ class Columns(Part[Marginals]):
         """The counts."""
         release = self.release
         std = release.noise_std
-        return (Statistic("single-column counts", (release.event,), noise_std=std, column_std=std),)
+        means = {
+            grid.column.name: std / self.n * float(np.linalg.norm(middles - middles.mean()))
+            for grid in release.grids
+            if (middles := grid.middles) is not None
+        }
+        return (
+            Statistic("single-column counts", (release.event,), noise_std=std, column_std=std, means=means),
+        )
 
     def read(self, reading: Reading) -> Marginals:
         """Count, and estimate each column's distribution."""

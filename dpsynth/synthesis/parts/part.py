@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
@@ -54,6 +54,8 @@ class Statistic:
     column_std, pair_std, outcome_std : float, optional
         That in the count of one value of a column, of values of two columns, and of two of which one is the
         outcome.
+    means : mapping of str to float
+        By column of numbers, about the standard deviation that the noise adds to its mean.
     of : str
         Label of a regression.
     widening : float, optional
@@ -70,6 +72,7 @@ class Statistic:
     column_std: float | None = None
     pair_std: float | None = None
     outcome_std: float | None = None
+    means: Mapping[str, float] = field(default_factory=dict)
     of: str = ""
     widening: float | None = None
     subgroups: tuple[int, int] | None = None
