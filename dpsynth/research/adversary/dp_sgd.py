@@ -9,7 +9,6 @@ its records of a run are as secret as the table.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,6 +23,7 @@ from dpsynth.checks import inside, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.tables import ClassifierEncoding
+from dpsynth.research.ltu.trainers import digest
 
 Floats = NDArray[np.float64]
 
@@ -244,11 +244,9 @@ class ClassifierSubject:
 
     def digest(self) -> str:
         """As :class:`~dpsynth.audits.adversary.CriticSubject` does."""
-        digest = hashlib.sha256(repr((self.training, self.setting, self.classes)).encode())
-        for records in (self.others, self.first, self.second, self.test):
-            if records is not None:
-                digest.update(records.points.tobytes() + records.labels.tobytes())
-        return digest.hexdigest()
+        told = np.frombuffer(repr((self.training, self.setting, self.classes)).encode(), np.uint8)
+        tables = (self.others, self.first, self.second, self.test)
+        return digest(told, *(part for table in tables if table for part in vars(table).values()))
 
 
 def labelled_points(train: Table, test: Table) -> tuple[LabelledPoints, LabelledPoints, int]:

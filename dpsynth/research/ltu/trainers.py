@@ -28,6 +28,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+def digest(*parts: NDArray[Any] | None) -> str:
+    """A text that differs for other arrays, and says nothing else about them. None is an absent one."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        found.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
+
+
 @dataclass(frozen=True, eq=False)
 class Sides:
     """Defender and Reserve records of a classification.
@@ -107,10 +115,7 @@ class Sides:
 
     def fingerprint(self) -> str:
         """A text that differs for other records or another split, and says nothing else about them."""
-        digest = hashlib.blake2b(digest_size=12)
-        for part in (self.x, self.y, np.array([self.n_defender])):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+        return digest(self.x, self.y, np.array([self.n_defender]))
 
 
 def sides_of_table(table: Table, records: int, seed: int) -> Sides:
@@ -167,6 +172,22 @@ Train = Callable[[Floats, Ints, int], Any]
 LARGEST_SEED = 2**31 - 1
 
 
+def fitted(estimator: Any, seed: int, *records: Any, **options: Any) -> Any:
+    """Fit a copy of a scikit-learn estimator to records, every ``random_state`` in it, nested ones too, set.
+
+    Warnings of an optimiser that has not converged are part of the procedure: a fixed number of iterations.
+    """
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+
+    model = clone(estimator)
+    names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+    model.set_params(**dict.fromkeys(names, seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*records, **options)
+
+
 @dataclass(frozen=True)
 class Trainer:
     """A scikit-learn classifier, or a pipeline that ends with one, as a trainer.
@@ -187,17 +208,8 @@ class Trainer:
     estimator: Any
 
     def __call__(self, x: Floats, y: Ints, seed: int) -> Any:
-        """Train a copy. Warnings of an optimiser that has not converged are part of the procedure."""
-        from sklearn.base import clone
-        from sklearn.exceptions import ConvergenceWarning
-
-        model = clone(self.estimator)
-        names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
-        if names:
-            model.set_params(**{name: seed % (LARGEST_SEED + 1) for name in names})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return model.fit(x, y)
+        """Train a copy."""
+        return fitted(self.estimator, seed % (LARGEST_SEED + 1), x, y)
 
     @property
     def description(self) -> str:

@@ -22,12 +22,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, NotFittedError, of_records
 from dpsynth.files.storage import carry_out
+from dpsynth.research.ltu.trainers import fitted
 from dpsynth.research.soft_labels.procedure import (
     FittedClassifier,
     Procedure,
     WeightedCopies,
     derived,
-    seeded,
 )
 from dpsynth.research.soft_labels.targets import OptimallySoft, Scheme
 
@@ -317,4 +317,4 @@ def _one_split(regressor: Any, X: Floats, values: Floats, seeds: np.random.SeedS
 
 
 def _fitted(regressor: Any, X: Floats, values: Floats, rng: np.random.Generator) -> Any:
-    return seeded(regressor, int(rng.integers(2**31))).fit(X, values)
+    return fitted(regressor, int(rng.integers(2**31)), X, values)

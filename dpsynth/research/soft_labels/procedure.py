@@ -14,7 +14,6 @@ Pedersen (2022), thesis, section 5.3 (the leave-out average, logits centred) and
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +26,7 @@ from dpsynth.attacks.bayes import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.storage import carry_out
+from dpsynth.research.ltu.trainers import class_probabilities, fitted
 from dpsynth.research.soft_labels.targets import LeaveOut, Scheme, hard_targets
 
 Floats = NDArray[np.float64]
@@ -83,16 +83,9 @@ class WeightedCopies:
 
     def fit(self, X: Floats, targets: Floats, seed: int) -> FittedClassifier:
         """Train on weighted copies, see :class:`Classifier`."""
-        from sklearn.exceptions import ConvergenceWarning
-
-        model = seeded(self.estimator, seed)
         record, label = np.nonzero(targets > 0.0)
-        weights = {f"{_last(model)[0]}sample_weight": targets[record, label]}
-        with warnings.catch_warnings():
-            # a fixed number of iterations is part of the procedure, as with a network's epochs
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X[record], label, **weights)
-        return _AllClasses(model, targets.shape[1])
+        weights = {f"{_last(self.estimator)[0]}sample_weight": targets[record, label]}
+        return _AllClasses(fitted(self.estimator, seed, X[record], label, **weights), targets.shape[1])
 
 
 @dataclass(frozen=True)
@@ -103,24 +96,13 @@ class _AllClasses:
     classes: int
 
     def predict_proba(self, X: Floats) -> Floats:
-        found = np.zeros((len(X), self.classes))
-        found[:, self.model.classes_] = self.model.predict_proba(X)
-        return found
+        return class_probabilities(self.model, X, self.classes)
 
 
 def _last(estimator: Any) -> tuple[str, Any]:
     """The last step of a pipeline, with the prefix of its parameters. Else the estimator itself."""
     steps = getattr(estimator, "steps", None)
     return (f"{steps[-1][0]}__", steps[-1][1]) if steps else ("", estimator)
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """Copy a scikit-learn estimator and set every ``random_state`` in it, nested ones too."""
-    from sklearn.base import clone
-
-    model = clone(estimator)
-    model.set_params(**{k: seed for k in model.get_params() if k.split("__")[-1] == "random_state"})
-    return model
 
 
 def leave_out(
