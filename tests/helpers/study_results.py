@@ -12,7 +12,7 @@ from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.trial import Measured, Task, Trial
+from dpsynth.research.replications.trial import Task, Trial
 
 DELTA = 1e-5
 SCHEMA = Schema(
@@ -68,7 +68,7 @@ def effects(
     declared: dict[str, Interval | None] | None = None,
     **facts: Any,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows as the evaluator tells them, with what the tables do not read left out."""
+    """Rows of frames as a trial keeps them, with what the tables do not read left out."""
     rows = []
     for term in real:
         row = {"term": term, "real": _side(real[term]), "synthetic": _side(synthetic[term])}
@@ -82,6 +82,8 @@ def _side(interval: Interval | None) -> dict[str, float] | None:
     return None if interval is None else dict(zip(("estimate", "lower", "upper"), interval, strict=True))
 
 
+#: frames of a table on which no regression was fitted
+NO_STUDY: dict[str, list[dict[str, Any]]] = {"regressions": [], "effects": []}
 #: all real records
 TRUTH: dict[str, Interval | None] = {"age": (1.5, 1.2, 1.875), "dose": (1.1, 0.9, 1.34)}
 #: the training part of every split
@@ -117,7 +119,8 @@ def _trial(told: Protocol, arm: str, seed: int, restart: int) -> Trial:
     if arm == REAL:
         measures = {"positive_rate_synthetic": 0.13, "positive_rate_test": 0.14, "auc_mean": 0.8,
                     "auc_logistic_regression": 0.8}  # fmt: skip
-        return Trial(task, (Measured(measures, effects(TRUTH, HALF) if studied else {}),), 1000, 3)
+        sets = ({"measures": measures, **(effects(TRUTH, HALF) if studied else NO_STUDY)},)
+        return Trial(task, sets, 1000, 3)
     ledger = Ledger()
     if arm == HEALTHGAN:
         ledger.post("critic", non_private_event(), sensitivity="unbounded")
@@ -125,8 +128,8 @@ def _trial(told: Protocol, arm: str, seed: int, restart: int) -> Trial:
     else:
         ledger.post("counts", gaussian_event(SIGMA[arm]), sensitivity="1")
         naive, declared = NAIVE[seed], DECLARED[seed]
-    detail = effects(HALF, naive, declared) if studied else {}
-    sets = tuple(Measured(_measures(seed, rate), detail) for rate in RATES[seed][restart][: told.sets])
+    told_of = effects(HALF, naive, declared) if studied else NO_STUDY
+    sets = tuple({"measures": _measures(seed, rate), **told_of} for rate in RATES[seed][restart][: told.sets])
     networks = {"generator": [100, 24, 18, 12], "critic": [12, 64, 128, 256, 1], "batch": 208, "steps": 10}
     return Trial(task, sets, 1000, 3, ledger.to_dict(), DELTA, networks)
 
@@ -155,4 +158,5 @@ def resample(arm: str, seed: int) -> Trial:
         "dose": ((1.5, 1.2, 1.9), (1.0, 0.8, 1.2))[seed],
     }
     private: dict[str, Interval | None] = {"age": HIDDEN, "dose": ((1.1, 0.9, 1.3), (1.5, 1.2, 1.9))[seed]}
-    return Trial(Task(arm, "resample", seed), (Measured({}, effects(HALF, naive, private)),), 1000, 3)
+    sets = ({"measures": {}, **effects(HALF, naive, private)},)
+    return Trial(Task(arm, "resample", seed), sets, 1000, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +18,11 @@ from dpsynth.checks import inside, whole
 from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
-from dpsynth.report.plots import legend_below, line, panels
+from dpsynth.report.blocks import Plots
+from dpsynth.report.plots import Plot, legend_below, line, panels
 from dpsynth.report.words import plain
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
+from dpsynth.research.writing import ResultsPage, Sheet, SheetCell, SheetGroup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,39 +108,59 @@ class Played:
             "internal": True,
         }
 
-    def lines(self, level: float = 0.95) -> list[str]:
-        """Return the results for the owner of the records. Each line has the label, if any."""
+    def page(self, level: float = 0.95) -> ResultsPage:
+        """Return the results for the owner of the records. Each line of its text has the label, if any."""
         record, setting = self.to_dict(level), self.subject.setting
-        found, exact = record["found"], record["exact"]
-        interval = "{value:.4f} ({lower:.4f} to {upper:.4f})"
-        said = {name: interval.format(**estimate) for name, estimate in found.items()}
-        tv = exact["tv"]
-        most_told = "at most" if self.private else "for these two records alone"
+        exact, found = record["exact"], record["found"]
+        most = "at most" if self.private else "for these two records alone"
         other = "lacks one record" if setting.neighbour == "removed" else "has another record in one's place"
-        told = [
-            f"{self.subject.told()}:",
-            f"{record['runs']:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
-            f"The differing record is the one {CHOSEN[setting.choice]}.",
-            "The adversary knows all other records, sees every noisy sum and starts undecided.",
-            "",
-            f"Of 100 trainings it names the right table in {50 * (1 + found['advantage']['value']):.1f} "
-            f"(by guessing 50; {most_told} {50 * (1 + tv):.1f}).",
-            f"advantage             {said['advantage']}, {most_told} {tv:.4f} (exact total variation)",
-            f"  by its own beliefs  {said['reckoned_advantage']}",
-            f"belief above {self.belief:<8g} {said['exceedance']}, {most_told} "
-            f"{exact['largest_exceedance']:.4f}",
-            f"  for a record that moves every step by the whole bound exactly {exact['exceedance']:.4f}",
-            f"median belief         {said['median_belief']}, in the table that was used",
-            f"The record moves a step by {self.moved.mean():.0%} of the bound "
-            f"(first step {self.moved[0]:.0%}, last {self.moved[-1]:.0%}).",
-        ]
+        told = {
+            "Game": f"{record['runs']:,} trainings of {setting.steps} steps, half on a table that {other}",
+            "Record": f"the one {CHOSEN[setting.choice]}; it moves a step by {self.moved.mean():.0%} of the "
+            f"bound (first step {self.moved[0]:.0%}, last {self.moved[-1]:.0%})",
+            "Adversary": "knows all other records, sees every noisy sum and starts undecided",
+        }
         if self.accuracy is not None:
-            told.append(f"The classifiers are right on {np.median(self.accuracy):.1%} of other records.")
-        if not self.private:
-            return [f"{NOT_PRIVATE} | {line}" for line in told]
-        broken = [attempt.measure for attempt in passing(self.attempts(level)) if not attempt.one_table]
-        passed_told = f"{' and '.join(broken)} PASSED the bound: the proof or its code is wrong."
-        return [*told, passed_told if broken else "No bound was passed."]
+            told["Classifiers"] = f"right on {np.median(self.accuracy):.1%} of other records"
+        bounds = {
+            "advantage": ("advantage", f"{exact['tv']:.4f} (exact total variation)"),
+            "reckoned_advantage": ("advantage by its own beliefs", f"{exact['tv']:.4f}"),
+            "exceedance": (
+                f"belief above {self.belief:g}",
+                f"{exact['largest_exceedance']:.4f} ({exact['exceedance']:.4f} for a record that moves every "
+                "step by the whole bound)",
+            ),
+            "median_belief": ("median belief in the table that was used", ""),
+        }
+        rows: list[list[str | SheetCell]] = [
+            [
+                label,
+                SheetCell("{value:.4f} ({lower:.4f} to {upper:.4f})".format(**found[name]), found[name]),
+                limit,
+            ]
+            for name, (label, limit) in bounds.items()
+        ]
+        said = [
+            f"Of 100 trainings it names the right table in {50 * (1 + found['advantage']['value']):.1f} "
+            f"(by guessing 50; {most} {50 * (1 + exact['tv']):.1f})."
+        ]
+        if self.private:
+            broken = [attempt.measure for attempt in passing(self.attempts(level)) if not attempt.one_table]
+            passed = f"{' and '.join(broken)} PASSED the bound: the proof or its code is wrong."
+            said.append(passed if broken else "No bound was passed.")
+        sheet = Sheet.of("measures", "What the adversary reaches", ("measure", "reached", most), rows)
+        alt = f"Distribution of the belief in the table that was used, and the limit {self.belief:g}"
+        label = "\n".join(textwrap.wrap(self.name, 70))
+        plot = Plot(lambda: draw_beliefs({label: self.game}, self.belief), alt, self.name, internal=True)
+        return ResultsPage(
+            title=self.name,
+            said=tuple(said),
+            facts=tuple(told.items()),
+            groups=(SheetGroup("measures", "Beliefs and guesses", (sheet,), (Plots((plot,)),)),),
+            record=record,
+            warnings=() if self.private else ((f"{NOT_PRIVATE}.", "Nothing is proved for other records."),),
+            mark="" if self.private else NOT_PRIVATE,
+        )
 
 
 def play(

@@ -6,10 +6,10 @@ leave-two-unlabeled attacker of Pedersen (2022) on a classifier.
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpsynth.audits.adversary import Setting
     from dpsynth.datasets.table import Table
     from dpsynth.research.adversary.playing import Played, Subject
+    from dpsynth.research.writing import ResultsPage
 
 #: a log gets a line on the rounds this often
 _LOG_SECONDS = 30.0
@@ -132,13 +133,9 @@ class Adversary(Attack):
                 folder=out,
                 on_round=on_round,
             )
-        record = played.to_dict(self.level)
-        record |= {"delta": self.delta, "rho_a": rho_a, "out": out and str(out)}
-        text = "\n".join([_noise_told(played, self.delta, rho_a), *played.lines(self.level)])
-        if out is not None:
-            _draw(out / "beliefs.svg", played)
-            text += _written(out, "adversary", record, text, "adversary.json, adversary.txt and beliefs.svg")
-        console.emit(record, text)
+        page = played.page(self.level)
+        page = replace(page, facts=(("Noise", _noise_told(played, self.delta, rho_a)), *page.facts))
+        _emit(page, out, delta=self.delta, rho_a=rho_a)
 
 
 class LeaveTwoUnlabeled(Attack):
@@ -182,7 +179,7 @@ class LeaveTwoUnlabeled(Attack):
     def run(self, out: Path | None, jobs: int) -> None:
         """Attack each round, and print and write how often each strategy is right."""
         from dpsynth.research.ltu.experiment import attack_trainer
-        from dpsynth.research.ltu.results import result_text
+        from dpsynth.research.ltu.results import ltu_page
         from dpsynth.research.ltu.rounds import Design
         from dpsynth.research.ltu.trainers import classifier, sides_of_table
 
@@ -212,10 +209,7 @@ class LeaveTwoUnlabeled(Attack):
                 on_round=on_round,
                 level=self.level,
             )
-        found, text = result.to_dict() | {"out": out and str(out)}, result_text(result)
-        if out is not None:
-            text += _written(out, "ltu", found, text, "ltu.json and ltu.txt")
-        console.emit(found, text)
+        _emit(ltu_page(result), out)
 
 
 #: the attacks that a file may describe
@@ -274,33 +268,22 @@ def _subject(
 
 
 def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
-    from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
-
     setting = played.subject.setting
     over = setting.noise_multiplier / (1 if setting.neighbour == "removed" else 2)
-    mark, moved = "", "what one record can move a sum"
-    if not played.private:
-        mark, moved = f"{NOT_PRIVATE} | ", "what these two records move a sum"
+    moved = "what one record can move a sum" if played.private else "what these two records move a sum"
     known = "" if rho_a is None else f"; rho_a = {rho_a:.4f}"
-    limit = f"for beliefs up to {played.belief:g} but for probability {delta:g}"
-    return f"{mark}noise {over:.4g} times {moved}, {limit}{known}"
+    return (
+        f"{over:.4g} times {moved}, for beliefs up to {played.belief:g} but for probability {delta:g}{known}"
+    )
 
 
-def _draw(path: Path, played: Played) -> None:
-    from dpsynth.report.plots import save_figure, styled
-    from dpsynth.research.adversary.playing import draw_beliefs
+def _emit(page: ResultsPage, out: Path | None, **facts: float | None) -> None:
+    """Print a page, and write it. ``facts`` are added to its record."""
+    from dpsynth.research.writing import write_results
 
-    with styled():
-        figure = draw_beliefs({"\n".join(textwrap.wrap(played.name, 70)): played.game}, played.belief)
-    save_figure(figure, path, f"Beliefs of the adversary: {played.name}")
-
-
-def _written(out: Path, name: str, record: dict[str, object], text: str, files: str) -> str:
-    from dpsynth.files.storage import dump_json, write_text
-
-    write_text(out / f"{name}.json", dump_json(record) + "\n")
-    write_text(out / f"{name}.txt", text + "\n")
-    return f"\nwrote {files} to {out}"
+    page = replace(page, record={**page.record, **facts, "out": out and str(out)})
+    wrote = "" if out is None else f"\nwrote {', '.join(write_results(page, out))} to {out}"
+    console.emit(dict(page.record), page.to_text() + wrote)
 
 
 @contextmanager

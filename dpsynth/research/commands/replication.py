@@ -33,8 +33,8 @@ def run_replication(
     """Run a published study on real and on synthetic records, or a published attack on trainings.
 
     A study fits each generator to several splits of the records, and puts results beside what the paper
-    says. It writes study.html, study.md, results.json and tables/. A YAML file with the key `attacker` is an
-    attack. All results are confidential. The same command continues after an interruption.
+    says. A YAML file with the key `attacker` is an attack. Both write results.html, results.md, results.json
+    and tables/. All results are confidential. The same command continues after an interruption.
     """
     attack = _attack(name)
     if name is None:

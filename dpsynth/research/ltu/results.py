@@ -1,6 +1,6 @@
 """Results of an attack: privacy (4.9), all pairs of a score, single records, low false positive rates.
 
-Also the result of an experiment, as attempts for a report and as text for a terminal. Everything is about the
+Also the result of an experiment, as attempts for a report and as a page. Everything is about the
 records and, unless the defender trains anew in each round, about this one model. It is confidential.
 """
 
@@ -19,6 +19,14 @@ from dpsynth.evaluation.distances import chance_tpr
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.research.ltu import scores
 from dpsynth.research.ltu.rounds import STRATEGIES, Design
+from dpsynth.research.writing import (
+    ResultsPage,
+    Sheet,
+    SheetCell,
+    SheetGroup,
+    lone_number,
+    share_with_interval,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -306,18 +314,7 @@ def _words(strategy: str) -> str:
     return STRATEGIES[strategy][1]
 
 
-def share_with_interval(estimate: Estimate) -> str:
-    """A share with its interval.
-
-    Examples
-    --------
-    >>> share_with_interval(Estimate(0.75, 0.7, 0.8))
-    '75.0 % (70.0 to 80.0)'
-    """
-    return f"{100 * estimate.value:.1f} % ({100 * estimate.lower:.1f} to {100 * estimate.upper:.1f})"
-
-
-def sentence(result: LtuResult) -> str:
+def _conclusion(result: LtuResult) -> str:
     """The strongest strategy in one plain sentence."""
     best = result.strongest
     if best.accuracy.lower <= 0.5:
@@ -329,68 +326,64 @@ def sentence(result: LtuResult) -> str:
     knows = _KNOWS[result.design.scenario][1]
     return (
         f"An attacker who {knows}, and everything but two labels, names the record "
-        f"that was trained on in {share_with_interval(best.accuracy)} of {best.rounds} pairs by "
+        f"that was trained on in {share_with_interval(best.accuracy).text} of {best.rounds} pairs by "
         f"{_words(best.strategy)}: {verdict}."
     )
 
 
-def result_text(result: LtuResult) -> str:
-    """Return everything as text, a line a strategy."""
-    lines = [f"Leave-two-unlabeled attack on {result.trainer}"]
-    sizes = f"{result.n_defender:,} records trained on, {result.n_reserve:,} kept aside"
-    if result.utility is None:
-        lines.append(f"{sizes}; the defender trains anew in each round")
-    else:
-        worth = result.utility
-        lines.append(
-            f"{sizes}; the model classifies {100 * worth.trained.value:.1f} % of its own records right and "
-            f"{100 * worth.reserved.value:.1f} % of the others "
-            f"(the commonest class: {100 * worth.commonest:.1f} %)"
-        )
+def ltu_page(result: LtuResult) -> ResultsPage:
+    """Return everything as a page: a row a strategy, a row a score, shares of records, and the conclusion."""
+    best, loss, shares = result.strongest_pairs, result.loss, dict[str, Estimate]()
+    facts = {"Records": f"{result.n_defender:,} trained on, {result.n_reserve:,} kept aside"}
     if result.design.record is not None:
-        lines.append(f"every pair holds record {result.design.record}: its individual score")
-    lines += ["", f"{'strategy':<52} {'right':<24} {'privacy (4.9)':<14} ties"]
-    for one in result.rounds:
-        hidden = f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}"
-        lines.append(
-            f"{_words(one.strategy):<52} {share_with_interval(one.accuracy):<24} {hidden:<14} {one.tied}"
-        )
-    if result.pairs:
-        lines += ["", "The same model, all pairs and single records:"]
-        for score in result.pairs:
-            pairs, single = share_with_interval(score.pairwise), share_with_interval(score.per_record)
-            lines.append(f"{_words(score.strategy):<52} pairs {pairs:<24} single records {single}")
-    best = result.strongest_pairs
+        facts["Pairs"] = f"every pair holds record {result.design.record}: its individual score"
+    if result.utility is None:
+        facts["Model"] = "the defender trains anew in each round"
+    else:
+        facts["Commonest class"] = f"{100 * result.utility.commonest:.1f} % of the records kept aside"
+        shares["records trained on that the model classifies right"] = result.utility.trained
+        shares["records kept aside that the model classifies right"] = result.utility.reserved
     if best is not None:
-        lines += ["", _worst_off(best), *_low_lines(best)]
-    if result.loss is not None:
-        loss = result.loss
+        told = sorted((100 * score for score in best.individual), reverse=True)
+        facts["Most exposed"] = (
+            f"by {_words(best.strategy)} {sum(score >= 90 for score in told)} of {len(told)} records are "
+            f"told from the others in at least 90 % of their pairs, the first in {told[0]:.1f} %, the "
+            f"median in {told[len(told) // 2]:.1f} %"
+        )
+        for low in best.low_rates:
+            chance = f"by chance at most {100 * low.chance:.1f} %"
+            shares[f"named at a false positive rate of {100 * low.fpr:g} % ({chance})"] = low.tpr
+    if loss is not None:
         largest = f"{loss.largest:.2f}" if loss.largest <= _MOST else f"over {_MOST}"
-        lines.append(
-            f"Effective privacy loss of the records trained on: median {loss.median:.2f}, 95th percentile "
-            f"{loss.upper:.2f}, largest {largest} (median of the others {loss.reserve_median:.2f}); "
-            "no guarantee follows from it."
+        facts["Effective privacy loss"] = (
+            f"median {loss.median:.2f}, 95th percentile {loss.upper:.2f}, largest {largest} (median of the "
+            f"others {loss.reserve_median:.2f}); no guarantee follows from it"
         )
     if result.proved is not None:
-        lines.append(f"Proved: no attack is right in more than {100 * result.proved:.1f} %.")
-    return "\n".join([*lines, "", sentence(result), "These results are confidential."])
-
-
-def _worst_off(best: PairsResult) -> str:
-    scores = sorted(best.individual, reverse=True)
-    exposed = sum(score >= 0.9 for score in scores)
-    return (
-        f"By {_words(best.strategy)}, {exposed} of {len(scores)} records are told from the others in at "
-        f"least 90 % of their pairs; the most exposed in {100 * scores[0]:.1f} %, the median in "
-        f"{100 * scores[len(scores) // 2]:.1f} %."
-    )
-
-
-def _low_lines(best: PairsResult) -> list[str]:
-    if not best.low_rates:
-        return ["Too few records to say how many are named at a low false positive rate."]
-    return [
-        f"At a false positive rate of {100 * low.fpr:g} % it names {share_with_interval(low.tpr)} of them "
-        f"(by chance at most {100 * low.chance:.1f} %)."
-        for low in best.low_rates
+        facts["Proved"] = f"no attack is right in more than {100 * result.proved:.1f} %"
+    guesses: list[list[str | SheetCell]] = [
+        [
+            _words(one.strategy),
+            share_with_interval(one.accuracy),
+            SheetCell(f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}", asdict(one.privacy)),
+            lone_number(one.tied, str),
+        ]
+        for one in result.rounds
     ]
+    by_score: list[list[str | SheetCell]] = [
+        [_words(p.strategy), *map(share_with_interval, (p.pairwise, p.per_record))] for p in result.pairs
+    ]
+    sheets = (
+        Sheet.of("strategies", "Guesses", ("strategy", "right", "privacy (4.9)", "ties"), guesses),
+        Sheet.of("scores", "All pairs, one model", ("score", "pairs", "single records"), by_score),
+        Sheet.of(
+            "shares", "Shares", ("of", "share"), [[of, share_with_interval(e)] for of, e in shares.items()]
+        ),
+    )
+    return ResultsPage(
+        title=f"Leave-two-unlabeled attack on {result.trainer}",
+        said=(_conclusion(result),),
+        facts=tuple(facts.items()),
+        groups=(SheetGroup("attack", "The attack", tuple(sheet for sheet in sheets if sheet.rows)),),
+        record=result.to_dict(),
+    )

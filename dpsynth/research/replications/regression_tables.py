@@ -9,30 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from statistics import fmean, stdev
+from functools import cached_property
+from statistics import stdev
 from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.evaluation.effects import interval_overlap
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.protocol import Finding, Reported
-from dpsynth.research.replications.results import NOT_PRIVATE, OverSeeds, Results
-from dpsynth.research.replications.sheets import (
-    NOT_KNOWN,
-    Sheet,
-    SheetCell,
-    counted,
-    effect,
-    effects_over_seeds,
-    measured_over_seeds,
-    over_seeds,
-    three_decimals,
-)
-from dpsynth.research.replications.trial import Draw, Trial
+from dpsynth.research.replications.results import NOT_PRIVATE, Results, Row, over_seeds, study_sheet
+from dpsynth.research.replications.trial import FRAMES, Draw
+from dpsynth.research.writing import NOT_KNOWN, Sheet, SheetCell, counted
+from dpsynth.studies.study import effect_texts, interval_texts
 
 Side = Literal["real", "synthetic", "declared"]
-Conclusion = Literal["above", "below", "none"]
-Rows = Sequence[Sequence[SheetCell]]
+_SIDES: tuple[Side, ...] = ("real", "synthetic", "declared")
+_ENDS = ("estimate", "lower", "upper")
 #: in a row of its own under the terms
 _POOLED = "all terms"
 #: of logarithms: beyond exp(700) there is no float
@@ -48,80 +43,122 @@ class EstimateSource:
     side: Side
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regression:
-    """A regression of the study, counted from 0, and its result on all real records.
+    """A regression of the study, counted from 0.
 
-    ``told`` are effects of the records themselves. ``real`` are those in all real records by term, None if
-    there is none.
+    ``told`` is its row among the regressions of all real records, and ``of_all`` has its rows of effects.
     """
 
     results: Results
     number: int
     label: str
-    told: Any
-    real: dict[str, Any]
+    told: Mapping[str, Any]
+    of_all: Sequence[Mapping[str, Any]]
 
     @property
     def ratio(self) -> bool:
         """Whether effects are ratios, so that none is 1."""
-        return self.told.measure != "difference"
+        return bool(self.told["measure"] != "difference")
 
-    def conclusion(self, told: Any) -> Conclusion:
-        """Whether an interval lies above or below no effect, or covers it."""
+    @cached_property
+    def real(self) -> pd.DataFrame:
+        """Effects in all real records: ``estimate``, ``lower``, ``upper`` by term, NaN if there is none."""
+        rows = [row for row in self.of_all if row["side"] == "real"]
+        return pd.DataFrame(map(_ends, rows), [row["term"] for row in rows], _ENDS)
+
+    @cached_property
+    def estimates(self) -> pd.DataFrame:
+        """All estimates of first fits, each beside that of all real records (``real_estimate``, ...).
+
+        A row for each ``arm``, ``draw``, ``seed``, ``side`` and ``term``, NaN where an estimate is lacking.
+        ``sign`` and ``decision`` say whether it agrees, ``overlap`` is Karr's, and ``holds`` says whether its
+        interval covers the real estimate.
+        """
+        rows = []
+        for trial in (trial for trial in self.results.trials if not trial.task.restart):
+            effects = trial.sets[0]["effects"] if trial.sets else ()
+            told = {
+                (row["term"], row["side"]): row
+                for row in effects
+                if row["regression"] == self.told["regression"]
+            }
+            rows += [
+                {**vars(trial.task), "term": term, "side": side, **_ends(told.get((term, side)))}
+                for term in self.real.index
+                for side in _SIDES
+            ]
+        found = pd.DataFrame(rows, columns=["arm", "draw", "seed", "side", "term", *_ENDS])
+        real = self.real.loc[found["term"]].set_axis(found.index)
+        known = found["estimate"].notna() & real["estimate"].notna()
+        pairs = zip(self._intervals(found), self._intervals(real), strict=True)
+        return found.join(real.add_prefix("real_")).assign(
+            sign=known & (self.sign(found) == self.sign(real)),
+            decision=known & (self.conclusion(found) == self.conclusion(real)),
+            overlap=np.array([interval_overlap(*pair) for pair in pairs], dtype=float),
+            holds=known & real["estimate"].between(found["lower"], found["upper"]),
+        )
+
+    def of(self, source: EstimateSource, term: str | None = None, draw: Draw = "split") -> pd.DataFrame:
+        """Rows of :attr:`estimates` of a source and a term, or of all terms, a row a seed."""
+        rows = self.estimates.query("arm == @source.arm and side == @source.side and draw == @draw")
+        return rows if term is None else rows.query("term == @term")
+
+    def conclusion(self, effects: pd.DataFrame) -> NDArray[np.str_]:
+        """Whether intervals lie ``above`` or ``below`` no effect, or cover it (``none``)."""
         none = 1.0 if self.ratio else 0.0
-        return "above" if told.lower > none else "below" if told.upper < none else "none"
+        return np.select([effects["lower"] > none, effects["upper"] < none], ["above", "below"], "none")
 
-    def sign(self, told: Any) -> int:
-        """On which side of no effect an estimate lies, 0 for neither."""
-        value = self._additive(told.estimate)
-        return 0 if value == 0 else int(math.copysign(1, value))
+    def sign(self, effects: pd.DataFrame) -> NDArray[np.float64]:
+        """On which side of no effect estimates lie, 0 for neither."""
+        return np.sign(self._additive(effects["estimate"]))
 
-    def _additive(self, value: float) -> float:
+    def _intervals(self, effects: pd.DataFrame) -> Iterator[tuple[float, float]]:
+        return zip(*(self._additive(effects[end]).tolist() for end in ("lower", "upper")), strict=True)
+
+    def _additive(self, values: pd.Series) -> NDArray[np.float64]:
         """On the scale on which intervals are symmetric."""
         if not self.ratio:
-            return value
-        return min(max(math.log(value), -_FURTHEST), _FURTHEST) if value > 0 else -_FURTHEST
-
-    def overlap(self, told: Any, real: Any) -> float | None:
-        """Karr's overlap of two intervals."""
-        first, second = ((self._additive(each.lower), self._additive(each.upper)) for each in (told, real))
-        return interval_overlap(first, second)
-
-    def found(self, term: str, source: EstimateSource, draw: Draw = "split") -> list[Any]:
-        """An effect of each seed's first fit."""
-        trials = self.results.of(source.arm, draw).values()
-        return [effect_of(of_seed[0], self.number, term, source.side) for of_seed in trials]
-
-    def beside_real(
-        self, compared: Sequence[EstimateSource], value: Callable[[Any, Any], Any], draw: Draw = "split"
-    ) -> dict[str, list[list[Any]]]:
-        """Compare each estimate with that of all real records: by term, by source, of each seed.
-
-        None where an estimate is lacking. A term that all real records lack has no seed.
-        """
-        return {
-            term: [
-                []
-                if real is None
-                else [told and value(told, real) for told in self.found(term, source, draw)]
-                for source in compared
-            ]
-            for term, real in self.real.items()
-        }
+            return values.to_numpy()
+        with np.errstate(divide="ignore"):
+            return np.clip(np.log(np.maximum(values.to_numpy(), 0.0)), -_FURTHEST, _FURTHEST)
 
     def sheet(
         self,
         name: str,
-        title: str,
-        columns: Iterable[EstimateSource | str],
-        rows: Sequence[Sequence[SheetCell]],
-        *notes: str,
+        compared: Sequence[EstimateSource],
+        cell: Callable[[pd.DataFrame], SheetCell],
+        pooled: Callable[[pd.DataFrame], SheetCell] | None = None,
+        *,
+        draw: Draw = "split",
+        real: bool = False,
+        notes: Iterable[str] = (),
     ) -> Sheet:
-        """A sheet of this regression, a row a term."""
-        header = ("term", *(column if isinstance(column, str) else column.label for column in columns))
-        title = f"Regression {self.label}: {title}"
-        return Sheet(f"regression-{self.number + 1}-{name}", title, header, tuple(map(tuple, rows)), notes)
+        """A sheet with a row for each term and a cell for each source's estimates.
+
+        ``pooled`` makes a last row, of all terms. ``real`` puts the effects in all real records first.
+        """
+        made = {term: [cell(self.of(source, term, draw)) for source in compared] for term in self.real.index}
+        rows: list[Row] = [
+            [term, *([effect_cell(self.real, term)] if real else []), *cells] for term, cells in made.items()
+        ]
+        if pooled is not None:
+            rows.append([_POOLED, *(pooled(self.of(source, None, draw)) for source in compared)])
+        return study_sheet(
+            name,
+            rows,
+            columns=labels(compared),
+            notes=notes,
+            prefix=f"regression-{self.number + 1}-",
+            regression=self.label,
+            measure=self.told["measure"],
+        )
+
+
+def _ends(effect: Mapping[str, float] | None) -> dict[str, float]:
+    """An effect's estimate and interval, all NaN where one of them is none."""
+    ends = {} if effect is None else {name: effect[name] for name in _ENDS if effect[name] is not None}
+    return ends if len(ends) == len(_ENDS) else dict.fromkeys(_ENDS, math.nan)
 
 
 def regressions(results: Results) -> tuple[Regression, ...]:
@@ -129,12 +166,13 @@ def regressions(results: Results) -> tuple[Regression, ...]:
     trials = [trial for found in results.of(REAL).values() for trial in found if trial.sets]
     if not trials:
         return ()
-    labels = [study.label for study in results.protocol.studies]
+    told, effects = (trials[0].sets[0][name] for name in FRAMES)
+    pairs = zip(results.protocol.studies, told, strict=True)
     return tuple(
         Regression(
-            results, number, label, told, {term: _defined(of["real"]) for term, of in told.terms.items()}
+            results, i, study.label, each, [e for e in effects if e["regression"] == each["regression"]]
         )
-        for number, (label, told) in enumerate(zip(labels, trials[0].sets[0].regressions, strict=True))
+        for i, (study, each) in enumerate(pairs)
     )
 
 
@@ -161,161 +199,76 @@ def _private(results: Results) -> list[EstimateSource]:
     ]
 
 
-def effect_of(trial: Trial, number: int, term: str, side: Side) -> Any:
-    """Return an effect in the first table of a trial, or None if it has none."""
-    if not trial.sets or number >= len(trial.sets[0].regressions):
-        return None
-    of = trial.sets[0].regressions[number].terms.get(term)
-    return None if of is None else _defined(of[side])
-
-
-def _defined(told: Any) -> Any:
-    """None as well where a number is none."""
-    if told is None:
-        return None
-    return None if any(map(math.isnan, (told.estimate, told.lower, told.upper))) else told
-
-
 def regression_sheets(results: Results) -> tuple[Sheet, ...]:
     """Return the sheets of each regression: estimates, signs, decisions, overlaps, coverage."""
     return tuple(sheet for each in regressions(results) for sheet in _of_regression(each))
 
 
 def _of_regression(each: Regression) -> Iterator[Sheet]:
-    compared = sources(each.results)
-    yield _estimates(each, compared)
-    yield _agreement(
-        each, compared, "sign", "seeds with an estimate on the same side of no effect",
-        lambda told, real: each.sign(told) == each.sign(real),
-        "An estimate that is lacking, or a fit that was refused, counts as a sign that is lost.",
-    )  # fmt: skip
-    yield _agreement(
-        each, compared, "decision", "seeds with the same decision as all real records",
-        lambda told, real: each.conclusion(told) == each.conclusion(real),
-        "A decision is what the 95 % interval says: an effect above, an effect below, or none shown. An "
-        "interval that is wide enough shows nothing, and agrees wherever the real records show nothing "
-        "either. An estimate that is lacking counts as disagreement.",
-    )  # fmt: skip
-    yield _overlaps(each, compared)
-    if any(trial.task.draw == "resample" for trial in each.results.trials):
-        yield _coverage(each)
-
-
-def _estimates(each: Regression, compared: Sequence[EstimateSource]) -> Sheet:
-    def over(found: Iterable[Any]) -> SheetCell:
-        return effects_over_seeds(OverSeeds.of(told.estimate for told in found if told), each.results.seeds)
-
-    rows = [
-        [SheetCell(term), effect(real), *(over(each.found(term, source)) for source in compared)]
-        for term, real in each.real.items()
-    ]
+    compared, seeds = sources(each.results), each.results.seeds
     reasons = (
         f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}."
-        for side, why in (("real", each.told.problem_real), ("synthetic", each.told.problem_synthetic))
-        if why
+        for side in ("real", "synthetic")
+        if (why := each.told[f"problem_{side}"])
     )
-    return each.sheet(
+    formula = f"{each.told['formula']} (all {each.told['n_real']:,} real records).".strip()
+    yield each.sheet(
         "estimates",
-        f"{each.told.measure} of each term",
-        ("all real records (95 % interval)", *labels(compared)),
-        rows,
-        f"{each.told.formula} (all {each.told.n_real:,} real records).".strip(),
-        *reasons,
-        "In the first column the parentheses hold the 95 % interval. In all others they hold the "
-        "lowest and the highest of the estimates over seeds, which is no confidence interval.",
-        "Training part: the same regression on the real records that the generators were fitted to, as "
-        "the best that any of them could do. Naive: on a synthetic table as if it were a sample of "
-        "patients, which is not valid as inference. Declared: the private estimates, paid for out of ε.",
+        compared,
+        lambda found: over_seeds(found["estimate"], seeds, interval_texts),
+        real=True,
+        notes=(formula, *reasons),
     )
-
-
-def _agreement(
-    each: Regression,
-    compared: Sequence[EstimateSource],
-    name: str,
-    title: str,
-    agree: Callable[[Any, Any], bool],
-    note: str,
-) -> Sheet:
-    """Number of seeds in which each source agrees with all real records, by term and in all."""
-    found = each.beside_real(compared, agree)
-    found[_POOLED] = [list(chain(*by_term)) for by_term in zip(*found.values(), strict=True)]
-    rows = [
-        [SheetCell(term), *(counted(sum(map(bool, seeds)), len(seeds)) for seeds in by_source)]
-        for term, by_source in found.items()
-    ]
-    return each.sheet(name, title, labels(compared), rows, note)
-
-
-def _overlaps(each: Regression, compared: Sequence[EstimateSource]) -> Sheet:
-    """Karr's overlap with the interval of all real records, by term. Also the mean over terms, 0 if apart."""
-
-    def over(seeds: Iterable[float | None]) -> SheetCell:
-        return over_seeds(OverSeeds.of(seeds), three_decimals, each.results.seeds)
-
-    found = each.beside_real(compared, each.overlap)
-    rows = [[SheetCell(term), *map(over, by_source)] for term, by_source in found.items()]
-    pooled = [SheetCell(_POOLED)]
-    for by_seed in _by_seed(found):
-        pooled.append(over(fmean(max(one, 0.0) for one in overlaps) for overlaps in by_seed))
-    return each.sheet(
+    yield each.sheet("sign", compared, _agreeing("sign"), _agreeing("sign"))
+    yield each.sheet("decision", compared, _agreeing("decision"), _agreeing("decision"))
+    yield each.sheet(
         "overlap",
-        "overlap of the 95 % interval with that of all real records",
-        labels(compared),
-        [*rows, pooled],
-        "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. An interval that "
-        "holds the other one has at least 0.5, however wide it is. The last row is the overlap's "
-        "mean over the terms with an estimate, apart counting as 0. The training part has "
-        "fewer records than all, so that its intervals are wider, and its overlap is what can be hoped "
-        "for.",
+        compared,
+        lambda found: over_seeds(found["overlap"], seeds),
+        # apart counts as 0
+        lambda found: over_seeds(found["overlap"].clip(lower=0.0).groupby(found["seed"]).mean(), seeds),
     )
+    if any(trial.task.draw == "resample" for trial in each.results.trials):
+        private = _private(each.results)
+        records = [EstimateSource("records of the resample", source.arm, "real") for source in private[:1]]
+        yield each.sheet("coverage", [*records, *private], _covering, _share_covering, draw="resample")
 
 
-def _by_seed(found: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[list[list[Any]]]:
-    """For each source and each of its seeds what is known of the terms, seeds without anything left out."""
-    for by_term in zip(*found.values(), strict=True):
-        by_seed = zip(*(seeds for seeds in by_term if seeds), strict=True)
-        known = [[one for one in terms if one is not None] for terms in by_seed]
-        yield [terms for terms in known if terms]
+def _agreeing(name: str) -> Callable[[pd.DataFrame], SheetCell]:
+    """In how many seeds estimates agree with all real records. A term that these lack has no seed."""
+
+    def cell(found: pd.DataFrame) -> SheetCell:
+        agree = found.loc[found["real_estimate"].notna(), name]
+        return counted(int(agree.sum()), len(agree))
+
+    return cell
 
 
-def _coverage(each: Regression) -> Sheet:
-    """How many intervals cover the effect in all records, over resamples."""
-    private = _private(each.results)
-    compared = [
-        EstimateSource("records of the resample", source.arm, "real") for source in private[:1]
-    ] + private
-    held = each.beside_real(compared, _holds, "resample")
-    rows = []
-    for term, by_source in held.items():
-        known = [[one for one in seeds if one is not None] for seeds in by_source]
-        rows.append([SheetCell(term), *(counted(sum(seeds), len(seeds)) for seeds in known)])
-    pooled = [
-        SheetCell(_POOLED),
-        *(_share([fmean(terms) for terms in by_seed]) for by_seed in _by_seed(held)),
-    ]
-    return each.sheet(
-        "coverage",
-        "95 % intervals that hold the estimate of all real records",
-        labels(compared),
-        [*rows, pooled],
-        "Over resamples of the records with replacement, each as large as a training part, with one fit "
-        "each. The last row is the share over all terms, with its standard error over resamples (0 "
-        "says nothing where all hold); an honest "
-        "interval has 95 %. An interval without an end holds everything. Estimates that are lacking "
-        "are not counted.",
-    )
+def effect_cell(effects: pd.DataFrame, term: str, rest: str = "") -> SheetCell:
+    """A term's estimate with its interval, and a remark."""
+    numbers = {name: float(effects[name].get(term, math.nan)) for name in _ENDS}
+    if math.isnan(numbers["estimate"]):
+        return SheetCell(NOT_KNOWN)
+    estimate, lower, upper = effect_texts(numbers)
+    return SheetCell(f"{estimate} ({lower} to {upper}){rest}", numbers)
 
 
-def _holds(told: Any, real: Any) -> bool:
-    return told.lower <= real.estimate <= told.upper
+def _both_known(found: pd.DataFrame) -> pd.DataFrame:
+    return found.dropna(subset=["estimate", "real_estimate"])
 
 
-def _share(shares: Sequence[float]) -> SheetCell:
-    """A mean over resamples with its standard error."""
+def _covering(found: pd.DataFrame) -> SheetCell:
+    """How many intervals cover the effect in all records."""
+    known = _both_known(found)
+    return counted(int(known["holds"].sum()), len(known))
+
+
+def _share_covering(found: pd.DataFrame) -> SheetCell:
+    """The share of intervals that cover, a mean over resamples with its standard error."""
+    shares = _both_known(found).groupby("seed")["holds"].mean().tolist()
     if not shares:
         return SheetCell(NOT_KNOWN)
-    numbers = {"share": fmean(shares), "resamples": float(len(shares))}
+    numbers = {"share": float(np.mean(shares)), "resamples": float(len(shares))}
     text = f"{100 * numbers['share']:.1f} %"
     if len(shares) > 1:
         numbers["standard_error"] = stdev(shares) / math.sqrt(len(shares))
@@ -349,30 +302,20 @@ def finding_lines(results: Results) -> list[str]:
 def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
     """For each finding the paper's number, that of all real records, and how often each source keeps it."""
     compared = [source for source in sources(results) if source.arm not in (REAL, HEALTHGAN)]
-    rows = []
+    rows: list[Row] = []
     for finding in results.protocol.findings:
-        each = found[finding.study]
-        real = each.real.get(finding.term)
-        kept = "no estimate" if real is None else "kept" if _kept(each, finding, real) else "lost"
-        number = finding.reported
-        reported = SheetCell("no number") if number is None else _reported(number, f", {number.where}")
-        here = SheetCell(kept) if real is None else effect(real, f", {kept}")
-        found_in = (_kept_in(each, finding, source) for source in compared)
-        rows.append((SheetCell(_concluded(finding, each)), reported, here, *found_in))
-    return Sheet(
-        "findings",
-        "What the paper concluded, and in how many seeds it is still concluded",
-        ("finding", "reported", "all real records here", *labels(compared)),
-        tuple(rows),
-        (
-            "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a "
-            "finding of none, that none is shown. A wide interval keeps a finding of none without showing "
-            "anything. Estimates that are lacking and fits that were refused count as lost.",
-            "Each source: in how many seeds the finding is kept; then the median estimate, with the lowest "
-            "and the highest.",
-            "What is lost in all real records as well is no fault of a synthetic table.",
-        ),
-    )
+        each, number = found[finding.study], finding.reported
+        kept = _kept(each, finding, each.real).get(finding.term, False)
+        here = effect_cell(each.real, finding.term, ", kept" if kept else ", lost")
+        rows.append(
+            [
+                _concluded(finding, each),
+                "no number" if number is None else _reported(number, f", {number.where}"),
+                here if here.numbers else "no estimate",
+                *(_kept_in(each, finding, source) for source in compared),
+            ]
+        )
+    return study_sheet("findings", rows, columns=labels(compared))
 
 
 def _concluded(finding: Finding, each: Regression) -> str:
@@ -388,16 +331,17 @@ def _reported(told: Reported, where: str = "") -> SheetCell:
     return SheetCell(f"{told.value:g} ({told.lower:g} to {told.upper:g}){where}", numbers)
 
 
-def _kept(each: Regression, finding: Finding, told: Any) -> bool:
-    return told is not None and each.conclusion(told) == finding.effect
+def _kept(each: Regression, finding: Finding, effects: pd.DataFrame) -> pd.Series:
+    """Whether each estimate's interval says what the paper concluded."""
+    return effects["estimate"].notna() & (each.conclusion(effects) == finding.effect)
 
 
 def _kept_in(each: Regression, finding: Finding, source: EstimateSource) -> SheetCell:
-    told = each.found(finding.term, source)
-    count = counted(sum(_kept(each, finding, one) for one in told), len(told))
-    estimates = effects_over_seeds(OverSeeds.of(one.estimate for one in told if one), len(told))
-    if not told:
+    found = each.of(source, finding.term)
+    if found.empty:
         return SheetCell("no fit")
+    count = counted(int(_kept(each, finding, found).sum()), len(found))
+    estimates = over_seeds(found["estimate"], len(found), interval_texts)
     return SheetCell(f"{count.text}; {estimates.text}", {**count.numbers, **estimates.numbers})
 
 
@@ -405,22 +349,13 @@ def _aucs(results: Results) -> Sheet:
     """Reported by the paper, of real data here, and of synthetic tables."""
     classifiers = results.protocol.classifiers
     names = [f"auc_{name}" for name in ("mean", *classifiers)]
-    rows = [
-        (SheetCell(f"paper: {told.model}, {told.where}"), _reported(told), *[SheetCell("")] * len(names))
+    rows: list[Row] = [
+        [f"paper: {told.model}, {told.where}", _reported(told), *[""] * len(names)]
         for told in results.protocol.aucs
     ]
     names_of = {REAL: "real training records", HEALTHGAN: f"{HEALTHGAN} ({NOT_PRIVATE})"}
     for arm in results.arms:
         if not arm.shared:
-            found = measured_over_seeds(results, results.first(arm.name), names)
-            rows.append((SheetCell(names_of.get(arm.name, arm.name)), SheetCell(""), *found))
-    return Sheet(
-        "aucs",
-        "Areas under the ROC curve: reported, with real records here, and with synthetic ones",
-        ("trained on", "reported", "mean here", *(name.replace("_", " ") for name in classifiers)),
-        tuple(rows),
-        (
-            "What is trained here predicts from all columns, and is tested on real records that were held "
-            "out.",
-        ),
-    )
+            found = results.measured(results.first(arm.name), *names)
+            rows.append([names_of.get(arm.name, arm.name), "", *found])
+    return study_sheet("aucs", rows, columns=(name.replace("_", " ") for name in classifiers))

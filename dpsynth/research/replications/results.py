@@ -6,48 +6,28 @@ Synthetic tables are those of one fit, or chosen among restarts, with their cost
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from statistics import median
+from typing import Any
 
+import pandas as pd
+
+from dpsynth.files.text import shipped_yaml
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, Arm, composed
 from dpsynth.research.replications.protocol import Protocol
-from dpsynth.research.replications.trial import Draw, Measured, Trial
+from dpsynth.research.replications.trial import Draw, Trial, measure_names
+from dpsynth.research.writing import NOT_KNOWN, Sheet, SheetCell
 from dpsynth.table.schema import Schema
 
 #: beside everything that HealthGAN made
 NOT_PRIVATE = "NOT PRIVATE"
+#: of a synthetic table
+RATE = "positive_rate_synthetic"
 
 
-@dataclass(frozen=True)
-class OverSeeds:
-    """A number over seeds: the median, the lowest and the highest.
-
-    The lowest and the highest of k independent numbers cover the median of their distribution with
-    probability 1 - 2**(1 - k): 94 % for five, whatever the distribution. Splits of one table are independent
-    samples given that table. They say nothing of other records. For example, take a mean over one half each,
-    in five splits of a table. It covers the mean of the table's population for 2 of 3 tables.
-    """
-
-    median: float
-    lowest: float
-    highest: float
-    seeds: int
-
-    @classmethod
-    def of(cls, values: Iterable[float | None]) -> OverSeeds | None:
-        """Make it from one number a seed, without those that are not defined. None if none is.
-
-        Examples
-        --------
-        >>> OverSeeds.of([0.7, None, 0.9, 0.8])
-        OverSeeds(median=0.8, lowest=0.7, highest=0.9, seeds=3)
-        """
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        return cls(median(known), min(known), max(known), len(known)) if known else None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """A study that was run: all trials that are complete, of splits and of resamples.
 
@@ -76,24 +56,35 @@ class Results:
             found.setdefault(trial.task.seed, []).append(trial)
         return found
 
-    def first(self, arm: str) -> list[Measured]:
-        """For each seed the first table of the first fit."""
-        found = (trials[0] for trials in self.of(arm).values())
-        return [trial.sets[0] for trial in found if trial.sets]
+    @cached_property
+    def tables(self) -> pd.DataFrame:
+        """A row for each synthetic table of a split, restarts in order.
 
-    def most_positive(self, arm: str) -> list[Measured]:
+        Columns are ``arm``, ``seed``, ``restart``, ``number`` (of the table of one fit) and the measures, NaN
+        where one is not defined.
+        """
+        keys = ["arm", "seed", "restart", "number"]
+        rows = [
+            {**vars(trial.task), "number": number, **table["measures"]}
+            for trial in self.trials
+            if trial.task.draw == "split"
+            for number, table in enumerate(trial.sets)
+        ]
+        measures = measure_names(self.protocol)
+        found = pd.DataFrame(rows, columns=[*keys, *measures])
+        return found.astype(dict.fromkeys(measures, float)).sort_values(keys)
+
+    def first(self, arm: str) -> pd.DataFrame:
+        """For each seed the first table of the first fit."""
+        return self.tables.query("arm == @arm and restart == 0 and number == 0")
+
+    def most_positive(self, arm: str) -> pd.DataFrame:
         """For each seed the table with the most positive records of all fits (Pedersen 2022).
 
         The selection looks at synthetic tables alone, so it costs no more than all fits do.
         """
-        rate = "positive_rate_synthetic"
-        found = []
-        for trials in self.of(arm).values():
-            tables = (each for trial in trials for each in trial.sets)
-            rated = [each for each in tables if each.measures.get(rate) is not None]
-            if rated:
-                found.append(max(rated, key=lambda each: each.measures[rate] or 0.0))
-        return found
+        rated = self.tables.query("arm == @arm").dropna(subset=[RATE])
+        return rated.loc[rated.groupby("seed")[RATE].idxmax()]
 
     def cost(self, arm: str, *, restarts: bool) -> float | None:
         """The largest epsilon over seeds, of the first fit or of all restarts together. None if none ran."""
@@ -107,9 +98,13 @@ class Results:
                 costs.append(composed([trial.read_ledger() for trial in chosen], delta))
         return max(costs, default=None)
 
-    def over_seeds(self, chosen: Iterable[Measured], measure: str) -> OverSeeds | None:
-        """A measure of the tables that were kept, over seeds."""
-        return OverSeeds.of(each.measures.get(measure) for each in chosen)
+    def measured(self, chosen: pd.DataFrame, *names: str) -> list[SheetCell]:
+        """Measures of the tables that were kept, over seeds."""
+        return [over_seeds(chosen[name], self.seeds) for name in names]
+
+    def rates(self, chosen: pd.DataFrame, measure: str = RATE) -> SheetCell:
+        """A share of the tables that were kept, over seeds, in per cent as Pedersen (2022) prints it."""
+        return over_seeds(100 * chosen[measure], self.seeds, to_decimals(2))
 
     def problems(self) -> list[str]:
         """Why fits were refused, each sentence once with the arm, in order."""
@@ -117,23 +112,89 @@ class Results:
         return list(dict.fromkeys(told))
 
 
-@dataclass(frozen=True)
+@cache
+def _words() -> Any:
+    return shipped_yaml("dpsynth.research.replications", "tables.yaml")
+
+
+#: a row of a sheet, its first entry its name
+Row = list[str | SheetCell]
+
+
+def study_sheet(
+    name: str,
+    rows: Sequence[Row],
+    *,
+    columns: Iterable[str] = (),
+    notes: Iterable[str] = (),
+    prefix: str = "",
+    **values: str,
+) -> Sheet:
+    """Return a sheet with the words of ``tables.yaml`` under its name.
+
+    ``columns`` go on with the header. ``notes`` come first. ``prefix`` is of the sheet's own name. ``values``
+    fill the fields of the words.
+    """
+    words = _words()[name]
+    told = (*notes, *(note.format(**values) for note in words["notes"]))
+    title = words["title"].format(**values)
+    return Sheet.of(f"{prefix}{name}", title, (*words["header"], *columns), rows, *told)
+
+
+def to_decimals(places: int) -> Callable[..., Sequence[str]]:
+    """Texts of numbers with so many decimals, and never a negative zero.
+
+    Examples
+    --------
+    >>> to_decimals(2)(-0.001, 1)
+    ('0.00', '1.00')
+    """
+    return lambda *values: tuple(f"{value:z.{places}f}" for value in values)
+
+
+_MEASURED = to_decimals(3)
+
+
+def over_seeds(
+    values: Iterable[float], seeds: int, texts: Callable[..., Sequence[str]] = _MEASURED
+) -> SheetCell:
+    """A number over seeds: the median, and in parentheses the lowest and the highest.
+
+    Numbers that are not defined are NaN. The cell says of how many ``seeds`` it is, unless it is of all. The
+    lowest and the highest of k independent numbers cover the median of their distribution with probability
+    1 - 2**(1 - k): 94 % for five, whatever the distribution. Splits of one table are independent samples
+    given that table. They say nothing of other records. For example, take a mean over one half each, in five
+    splits of a table. It covers the mean of the table's population for 2 of 3 tables.
+
+    Examples
+    --------
+    >>> over_seeds([0.7, 0.9, 0.8], 3).text, over_seeds([0.7, math.nan], 2).text
+    ('0.800 (0.700 to 0.900)', '0.700 [1 of 2 seeds]')
+    """
+    known = [float(value) for value in values if not math.isnan(value)]
+    if not known:
+        return SheetCell(NOT_KNOWN)
+    numbers = {"median": median(known), "lowest": min(known), "highest": max(known)}
+    middle, lowest, highest = texts(*numbers.values())
+    text = f"{middle} ({lowest} to {highest})" if len(known) > 1 else middle
+    if len(known) < seeds:
+        text += f" [{len(known)} of {seeds} seeds]"
+    return SheetCell(text, {**numbers, "seeds": len(known)})
+
+
+@dataclass(frozen=True, eq=False)
 class Way:
     """One table a seed, and how it was chosen. The label is unique in a study.
 
-    ``stated`` is the epsilon that one fit states, infinite for HealthGAN. ``spent`` is that of all fits that
-    were looked at, None if none ran.
+    ``chosen`` are rows of :attr:`Results.tables`. ``stated`` is the epsilon that one fit states, infinite for
+    HealthGAN. ``spent`` is that of all fits that were looked at, None if none ran.
     """
 
     label: str
     arm: Arm
-    chosen: tuple[Measured, ...]
+    chosen: pd.DataFrame
     stated: float
     spent: float | None
-
-    def values(self, measure: str) -> list[float | None]:
-        """A measure of each table."""
-        return [each.measures.get(measure) for each in self.chosen]
 
 
 def ways(results: Results) -> tuple[Way, ...]:
@@ -152,13 +213,13 @@ def _of(results: Results, arm: Arm) -> list[Way]:
     )
     stated = math.inf if arm.epsilon is None else arm.epsilon
     name = arm.name.removesuffix(" shared") if private else f"{arm.name} ({NOT_PRIVATE})"
-    tables = arm.restarts * results.protocol.sets
+    several = arm.restarts * results.protocol.sets > 1
     fits = f"{arm.restarts} fits" if arm.restarts > 1 else f"{results.protocol.sets} tables of one fit"
-    chosen = tuple(results.most_positive(arm.name)) if tables > 1 else ()
+    best = results.most_positive(arm.name)
     if arm.shared:
-        return [Way(f"{name}, best of {fits} that share it (paid)", arm, chosen, stated, all_fits)]
-    found = [Way(f"{name}, one fit", arm, tuple(results.first(arm.name)), stated, one_fit)]
-    if tables > 1:
+        return [Way(f"{name}, best of {fits} that share it (paid)", arm, best, stated, all_fits)]
+    found = [Way(f"{name}, one fit", arm, results.first(arm.name), stated, one_fit)]
+    if several:
         unpaid = " (unpaid)" if private and arm.restarts > 1 else ""
-        found.append(Way(f"{name}, best of {fits}{unpaid}", arm, chosen, stated, all_fits))
+        found.append(Way(f"{name}, best of {fits}{unpaid}", arm, best, stated, all_fits))
     return found

@@ -1,7 +1,8 @@
 """Run a study from its protocol to a folder: trials in parallel, each kept when it is done, then tables.
 
-A trial's file is complete or absent. The same command on the same folder carries out missing trials, after an
-interruption or with more seeds. A folder of other trials, or of other records, is refused.
+A trial is a round of :func:`dpsynth.files.storage.carry_out`. The same command on the same folder carries out
+missing trials, after an interruption or with more seeds. A folder of other trials, or of other records, is
+refused.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from dpsynth import datasets
 from dpsynth.datasets.cohorts.definitions import find_study
 from dpsynth.datasets.cohorts.extraction import extract
 from dpsynth.datasets.table import Table, training_schema
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.files.storage import (
+    ROUNDS,
+    STARTED,
+    carry_out,
     dump_json,
     locked,
     make_folder,
@@ -29,19 +33,20 @@ from dpsynth.files.storage import (
     read_json,
     require_free_folder,
     round_file,
-    side_by_side,
     write_text,
 )
+from dpsynth.files.text import read_yaml
 from dpsynth.research.replications.arms import Arm, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial, run_trial
-from dpsynth.research.replications.writing import write_results
+from dpsynth.research.replications.writing import study_page
+from dpsynth.research.writing import write_results
 from dpsynth.synthesis.fit import total_delta
 from dpsynth.table.schema import Schema
 
-#: names in the folder
-PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"
+#: names in the folder: the protocol, and that of the first command
+PROTOCOL, FIRST = "protocol.yaml", "first-protocol.yaml"
 _CHANGED = (
     "The findings are not those that the first trials were begun with: they were changed when results could "
     "be known."
@@ -164,7 +169,8 @@ def run_study(
     protocol : Protocol
         Protocol of the study.
     out : path
-        Receives ``study.md``, ``study.html``, ``results.json``, ``tables/``, ``protocol.yaml``, ``trials/``.
+        Receives ``results.md``, ``results.html``, ``results.json``, ``tables/``, ``protocol.yaml``,
+        ``rounds/``.
     source : Source
         Location of the records. Empty for a data set with a card.
     jobs : int
@@ -190,60 +196,49 @@ def run_study(
     out = Path(out)
     source.check(protocol)
     protocol.check(protocol_schema(protocol))
+    settings: dict[str, Any] = {"protocol": _fixed(protocol)}
     with parents_made(out), locked(out):
-        earlier = _earlier(out, protocol, force=force)
+        _begin(out, settings, force=force)
         table = protocol.table(source.load(protocol))
-        started = {"protocol": _fixed(protocol), "records": _digest(table)}
-        if earlier is not None and {key: earlier.get(key) for key in started} != started:
-            if not force:
-                raise InputError(_others(out, "other records"))
-            _clear(out)
-            earlier = None
+        settings["records"] = _digest(table)
+        _begin(out, settings, force=force)
+        first = _first(out, protocol)
+        write_text(out / PROTOCOL, protocol.to_yaml())
         fitted = training_schema(table.schema, protocol.test_fraction)
         compared = arms_of(protocol, total_delta(fitted, protocol.model))
-        concluded = protocol.to_dict()["findings"]
-        first = concluded if earlier is None else earlier.get("findings", concluded)
-        make_folder(out)
-        write_text(out / STARTED, dump_json({**started, "findings": first}) + "\n")
-        make_folder(out / TRIALS)
-        write_text(out / PROTOCOL, protocol.to_yaml())
-        wanted = tasks(protocol, compared)
-        kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}
-        missing = [task for task in wanted if task not in kept]
+        wanted = {task.label: task for task in tasks(protocol, compared)}
+        carried_out = 0
+
+        def on_round(done: int, total: int, label: str, seconds: float) -> None:
+            nonlocal carried_out
+            carried_out += 1
+            log(f"{done} of {total}: {label} in {seconds:.1f} s")
+
         work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
-        labelled = {task.label: task for task in missing}
-        done = side_by_side(work, labelled, rounds=out / TRIALS, jobs=jobs)
-        for number, (label, _, seconds) in enumerate(done, start=1):
-            log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
-        trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
+        records = carry_out(work, wanted, folder=out, settings=settings, jobs=jobs, on_round=on_round)
+        trials = tuple(_read(out, task, records[label]) for label, task in wanted.items())
         unit = table.schema.unit or "one row"
+        remarks = () if protocol.findings == first.findings else (_CHANGED,)
         told = source.told(protocol, table)
-        remarks = () if concluded == first else (_CHANGED,)
         results = Results(protocol, compared, trials, told, unit, table.schema, remarks)
-        write_results(results, out)
+        write_results(study_page(results), out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
-    return Finished(out, files, results, len(kept), len(missing))
+    return Finished(out, files, results, len(wanted) - carried_out, carried_out)
 
 
 def _trial(protocol: Protocol, by_name: Mapping[str, Arm], table: Table, task: Task) -> dict[str, Any]:
     """Carry out a trial, as its file has it."""
-    return {"internal": True, **run_trial(protocol, by_name[task.arm], task, table).to_dict()}
+    return run_trial(protocol, by_name[task.arm], task, table).to_dict()
 
 
-def _file(out: Path, task: Task) -> Path:
-    return round_file(out / TRIALS, task.label)
-
-
-def _read(out: Path, task: Task) -> Trial:
-    path = _file(out, task)
+def _read(out: Path, task: Task, record: Mapping[str, Any]) -> Trial:
     try:
-        record = read_json(path)
-        record.pop("internal", None)
         trial = Trial.from_dict(record)
         if trial.task == task:
             return trial
-    except (DataError, AttributeError, KeyError, TypeError):
+    except (KeyError, TypeError):
         pass
+    path = round_file(out / ROUNDS, task.label)
     raise DataError(f"{path} is no record of that trial. Remove it, and the same command carries it out anew")
 
 
@@ -252,32 +247,42 @@ def _fixed(protocol: Protocol) -> dict[str, Any]:
     return {name: value for name, value in protocol.to_dict().items() if name not in _FREE}
 
 
-def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | None:
-    """Settings that a folder's trials were started with, or None. Others are refused at once."""
+def _begin(out: Path, settings: Mapping[str, Any], *, force: bool) -> None:
+    """Refuse a folder of other settings as far as they are known, or clear it if it may be replaced."""
     if not (out / STARTED).is_file():
         require_free_folder(out, force=force, mark=STARTED)
-        return None
-    try:
-        earlier = read_json(out / STARTED)
-    except DataError:
+    else:
+        try:
+            earlier = read_json(out / STARTED)["settings"]
+            other = [name for name, value in settings.items() if earlier[name] != value]
+        except (LookupError, TypeError):
+            other = ["protocol"]
+        except DataError:
+            if not force:
+                raise
+            other = ["protocol"]
+        if not other:
+            return
         if not force:
-            raise
-        earlier = None
-    if not force and (not isinstance(earlier, dict) or earlier.get("protocol") != _fixed(protocol)):
-        raise InputError(_others(out, "another protocol"))
-    return earlier if isinstance(earlier, dict) else {}
+            what = "other records" if other == ["records"] else "another protocol"
+            raise InputError(
+                f"{out} holds trials of {what}. Name another folder, or add --force to replace it"
+            )
+        for folder in (ROUNDS, "tables"):
+            shutil.rmtree(out / folder, ignore_errors=True)
+        for name in (PROTOCOL, FIRST, "results.md", "results.html", "results.json"):
+            (out / name).unlink(missing_ok=True)
+    if "records" in settings:
+        make_folder(out)
+        make_folder(out / ROUNDS)
+        write_text(out / STARTED, dump_json({"settings": settings}) + "\n")
 
 
-def _clear(out: Path) -> None:
-    """Remove the files of an earlier study, and nothing else."""
-    for folder in (TRIALS, "tables"):
-        shutil.rmtree(out / folder, ignore_errors=True)
-    for name in (PROTOCOL, STARTED, "study.md", "study.html", "results.json"):
-        (out / name).unlink(missing_ok=True)
-
-
-def _others(out: Path, what: str) -> str:
-    return f"{out} holds trials of {what}; name another folder, or add --force to replace it"
+def _first(out: Path, protocol: Protocol) -> Protocol:
+    """The protocol of the first command on a folder, whose findings were concluded before any result."""
+    if not (out / FIRST).is_file():
+        write_text(out / FIRST, protocol.to_yaml())
+    return read_yaml(out / FIRST, Protocol.from_dict, error=ConfigError)
 
 
 def _digest(table: Table) -> str:

@@ -10,18 +10,17 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
-from dpsynth.evaluation.effects import regressions_of, replication
+from dpsynth.evaluation.effects import replication
 from dpsynth.evaluation.models import CLASSIFIERS
 from dpsynth.evaluation.neighbour_inference import neighbours
 from dpsynth.evaluation.prediction import utility
-from dpsynth.evaluation.results import Evaluation, Findings, Row, tidy
+from dpsynth.evaluation.results import Findings
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.privacy.guarantee import RESAMPLE, STRATIFIED
@@ -36,7 +35,7 @@ from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 
 #: a split of the records into training and test part, or records drawn from all of them with replacement
 Draw = Literal["split", "resample"]
-#: that are kept of the evaluators' measures; each classifier's are added
+#: that are kept of the evaluators' measures
 _MEASURES = (
     "positive_rate_synthetic",
     "positive_rate_train",
@@ -48,6 +47,17 @@ _MEASURES = (
     "nn_copies_p",
     "nn_apart_p",
 )
+
+
+#: that are kept of their frames: a row for each regression, and for each of its estimates
+FRAMES = ("regressions", "effects")
+
+
+def measure_names(protocol: Protocol) -> list[str]:
+    """Names of the measures of a trial's tables, those of each classifier last."""
+    return [*_MEASURES, *(f"auc_{name}" for name in protocol.classifiers)]
+
+
 #: for the ledger: between the table and what a generator is fitted to
 _NOT_COVERED: dict[Draw, str] = {"split": STRATIFIED, "resample": RESAMPLE}
 
@@ -75,31 +85,19 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Measures of one synthetic table, and the rows of its frames ``"regressions"`` and ``"effects"``."""
-
-    measures: Mapping[str, float | None] = field(default_factory=dict)
-    details: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-
-    @cached_property
-    def regressions(self) -> list[Any]:
-        """The regressions with their terms, see :func:`dpsynth.evaluation.effects.regressions_of`."""
-        frames = {name: tidy(name, rows) for name, rows in self.details.items()}
-        return regressions_of(Evaluation((), {}, frames))
-
-
-@dataclass(frozen=True)
 class Trial:
     """A trial that was carried out, with one entry of ``sets`` for each synthetic table.
 
-    ``records`` and ``columns`` are those of the training part. ``ledger`` is None for the records themselves.
+    An entry is plain data: ``measures`` by name, None where one is not defined, and the rows of the frames
+    ``regressions`` and ``effects`` of :mod:`dpsynth.evaluation.effects`. ``records`` and ``columns`` are
+    those of the training part. ``ledger`` is None for the records themselves.
     ``delta`` is that of the fit's epsilon. ``architecture`` has the widths of the networks' layers, the batch
     and the critic's steps. It is empty if none was trained. ``problem`` says in one sentence why there are no
     tables.
     """
 
     task: Task
-    sets: tuple[Measured, ...] = ()
+    sets: tuple[Mapping[str, Any], ...] = ()
     records: int = 0
     columns: int = 0
     ledger: Mapping[str, Any] | None = None
@@ -120,13 +118,13 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record, the inverse of :meth:`from_dict`."""
-        return asdict(self)
+        return {"internal": True, **asdict(self)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Trial:
         """Rebuild what :meth:`to_dict` described."""
-        sets = tuple(Measured(**each) for each in record["sets"])
-        return cls(**{**record, "task": Task(**record["task"]), "sets": sets})
+        fields = {name: value for name, value in record.items() if name != "internal"}
+        return cls(**{**fields, "task": Task(**record["task"]), "sets": tuple(record["sets"])})
 
 
 def run_trial(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
@@ -145,9 +143,8 @@ def run_trial(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
         tables = (Tables.of(train.frame, train=table.frame, test=held_out, schema=table.schema),)
         (whole,) = _measure(protocol, tables, task, neighbours_too=False)
         # of all records, where everybody else's is of the training part
-        kept = {name: value for name, value in whole.measures.items() if name != "positive_rate_train"}
-        own = (Measured(kept, whole.details),)
-        return Trial(task, own, *train.frame.shape, seconds={"evaluate": time.perf_counter() - start})
+        whole["measures"].pop("positive_rate_train", None)
+        return Trial(task, (whole,), *train.frame.shape, seconds={"evaluate": time.perf_counter() - start})
     model = unfitted(arm.options)
     if arm.name == HEALTHGAN:
         thesis = DPWGANGP.healthgan(train.schema.with_n_public(len(train.frame)))
@@ -196,7 +193,7 @@ def _drawn(protocol: Protocol, task: Task, table: Table) -> tuple[Table, Table |
 
 def _measure(
     protocol: Protocol, tables: Sequence[Tables], task: Task, *, neighbours_too: bool
-) -> tuple[Measured, ...]:
+) -> tuple[dict[str, Any], ...]:
     """The study's measures of each table, or only its regressions for a resample."""
     schema = tables[0].schema
     settings = Settings.of(
@@ -204,7 +201,7 @@ def _measure(
         effects=[study.effects(schema) for study in protocol.studies],
         models={name: CLASSIFIERS[name] for name in protocol.classifiers},
     )
-    measured = []
+    wanted, measured = measure_names(protocol), []
     for number, each in enumerate(tables):
         rng = np.random.default_rng((task.seed, task.restart, number))
         parts = [replication(each, settings, rng)]
@@ -212,15 +209,10 @@ def _measure(
             parts.append(utility(_without_durations(each, protocol), settings, rng))
         if task.draw == "split" and neighbours_too:
             parts.append(neighbours(each, settings, rng))
-        measured.append(_kept(parts, protocol.classifiers))
+        measures = {m.name: m.value for part in parts for m in part.measures if m.name in wanted}
+        frames = Findings().join(*parts).details
+        measured.append({"measures": measures} | {name: frames.get(name, []) for name in FRAMES})
     return tuple(measured)
-
-
-def _kept(parts: Sequence[Findings], classifiers: Sequence[str]) -> Measured:
-    wanted = {*_MEASURES, *(f"auc_{name}" for name in classifiers)}
-    measures = {m.name: m.value for part in parts for m in part.measures if m.name in wanted}
-    found = Findings().join(*parts).details
-    return Measured(measures, {name: found[name] for name in ("regressions", "effects") if name in found})
 
 
 def _without_durations(tables: Tables, protocol: Protocol) -> Tables:

@@ -12,7 +12,6 @@ the defender once, which uses all models twice.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,11 +31,13 @@ from dpsynth.attacks.bayes import (
     tpr_at_fpr,
 )
 from dpsynth.checks import whole
-from dpsynth.errors import InputError, of_records
+from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
 from dpsynth.files.storage import OnRound, carry_out, print_nothing
+from dpsynth.research.ltu.trainers import digest
 from dpsynth.research.soft_labels.procedure import Procedure, derived, halves
 from dpsynth.research.soft_labels.targets import Scheme
+from dpsynth.research.writing import ResultsPage, Sheet, SheetGroup, share_with_interval
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -100,21 +101,6 @@ class Attacked:
         """Median error over models, with the interval of order statistics."""
         return quantile(self.errors[scheme][of], 0.5)
 
-    def chosen_by_validation(self, schemes: Sequence[str], name: str = "chosen by validation") -> Attacked:
-        """With one scheme more: of ``schemes``, each model's best by validation error, the first if tied."""
-        if any("validation" not in self.errors[scheme] for scheme in schemes):
-            raise InputError("a scheme can be chosen by validation only where validation records were given")
-        best = np.argmin([self.errors[scheme]["validation"] for scheme in schemes], axis=0)
-        each = np.arange(len(best))
-        logits = np.array([self.logits[scheme] for scheme in schemes])[best, each]
-        errors = {
-            kind: np.array([self.errors[scheme][kind] for scheme in schemes])[best, each]
-            for kind in self.errors[schemes[0]]
-        }
-        return Attacked(
-            self.members, self.rounds, {**self.logits, name: logits}, {**self.errors, name: errors}
-        )
-
     def attempts(self, spread: Spread = "record") -> tuple[Attempt, ...]:
         """The attack's results for each scheme: accuracy on pairs, and at a low false positive rate."""
         found = []
@@ -133,6 +119,43 @@ class Attacked:
             at = f"at a false positive rate of {low.fpr:.3g}; {about}"
             found.append(Attempt(name, "tpr", wider, None, chance, at, closer))
         return tuple(found)
+
+    def page(self, spread: Spread = "record") -> ResultsPage:
+        """Return the attack on each scheme, and the errors of its models."""
+        models, n = self.members.shape
+        attempts = self.attempts(spread)
+        kinds = list(next(iter(self.errors.values())))
+        reached = Sheet.of(
+            "attack",
+            "Bayes attack on each kind of labels",
+            ("attack", "measure", "reached", "by guessing"),
+            [
+                [
+                    f"{a.attack}, {a.about}",
+                    a.measure,
+                    share_with_interval(a.found),
+                    f"{100 * a.control.value:.1f} %",
+                ]
+                for a in attempts
+                if a.control is not None
+            ],
+        )
+        errors = Sheet.of(
+            "errors",
+            "Errors of the models, median over them with its interval",
+            ("labels", *kinds),
+            [
+                [name, *(share_with_interval(self.error(name, kind)) for kind in kinds)]
+                for name in self.errors
+            ],
+        )
+        return ResultsPage(
+            title="Optimally soft labels: the attack and the errors",
+            said=("A defence without a formal guarantee: a better attack may find more.",),
+            facts=(("Models", f"{models} of {n // 2} records each"),),
+            groups=(SheetGroup("attack", "Attack and errors", (reached, errors)),),
+            record={"attempts": [attempt.to_dict() for attempt in attempts]},
+        )
 
 
 def attack_procedure(
@@ -191,7 +214,9 @@ def attack_procedure(
         "recursions": procedure.recursions,
         "schemes": [repr(scheme) for scheme in schemes],
         "seed": seed,
-        "records": _digest(records, validation),
+        "records": digest(
+            *(part for table in (records, validation) if table for part in vars(table).values())
+        ),
     }
     work = partial(_one_round, procedure, tuple(schemes), records, validation, classes)
     tasks = {f"{number:04d}": derived(seed, number) for number in range(rounds)}
@@ -252,12 +277,3 @@ def _errors(kind: str, p: Floats, records: LabelledFeatures) -> dict[str, float]
 def _part(records: LabelledFeatures, rows: Codes) -> LabelledFeatures:
     true = None if records.true_labels is None else records.true_labels[rows]
     return LabelledFeatures(records.X[rows], records.labels[rows], true)
-
-
-def _digest(*tables: LabelledFeatures | None) -> str:
-    """A fingerprint, so that a folder of other records is refused. It stays with the confidential rounds."""
-    digest = hashlib.blake2b(digest_size=16)
-    for table in tables:
-        for part in () if table is None else (table.X, table.labels, table.true_labels):
-            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()

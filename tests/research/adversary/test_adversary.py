@@ -88,14 +88,14 @@ def test_rounds_go_on_where_they_stopped(tmp_path):
 def test_what_is_not_private_says_so_everywhere(tmp_path):
     """Catches noise scaled to two records in a result, a line or a report that does not say so."""
     played = play(of_classifier(noise="local"), belief=0.9, runs=20, folder=tmp_path / "a")
-    assert all("NOT PRIVATE" in line for line in played.lines())
+    assert all("NOT PRIVATE" in line for line in played.page().to_text().splitlines())
     record = played.to_dict()
     assert not record["private"] and "NOT PRIVATE" in record["label"] and "NOT PRIVATE" in record["attack"]
     assert played.attempts() == () and record["attempts"] == []
     for path in [tmp_path / "a" / "started.json", *(tmp_path / "a" / "rounds").iterdir()]:
         assert "NOT PRIVATE" in json.dumps(json.loads(path.read_text()))
     private = play(of_classifier(), belief=0.9, runs=20)
-    assert not any("NOT PRIVATE" in line for line in private.lines()) and len(private.attempts()) == 2
+    assert "NOT PRIVATE" not in private.page().to_text() and len(private.attempts()) == 2
 
 
 def test_the_accounting_is_of_the_setting():

@@ -56,7 +56,7 @@ def test_rounds_resume_in_a_folder(attack, tmp_path):
     attack("--out", str(out), rounds=9)
     assert [path.stat().st_mtime_ns for path in first] == times
     assert len(list((out / "rounds").iterdir())) == 9
-    assert json.loads((out / "ltu.json").read_text())["rounds"][0]["rounds"] == 9
+    assert json.loads((out / "results.json").read_text())["rounds"][0]["rounds"] == 9
     assert "other settings or records" in attack("--out", str(out), seed=1, status=2).err
 
 

@@ -48,7 +48,7 @@ def test_run_says_what_is_kept(folder: Path, capsys: pytest.CaptureFixture[str])
         assert main(["replication", "nuclei.yaml", "--out", "runs/n", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == {"carried_out": 0, "kept": 2} and told["internal"] is True
-    assert {"study.md", "study.html", "results.json", "tables"} <= set(told["files"])
+    assert {"results.md", "results.html", "results.json", "tables"} <= set(told["files"])
 
 
 @pytest.mark.parametrize(

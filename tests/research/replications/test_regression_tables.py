@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import study_results as made
 
 from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets, regressions
 from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.sheets import Sheet, SheetCell
 from dpsynth.research.replications.trial import Task, Trial
+from dpsynth.research.writing import Sheet, SheetCell
 
 
 def sheet(results: Results, name: str) -> Sheet:
@@ -121,13 +120,17 @@ def test_aucs():
 
 def test_a_difference_has_no_effect_at_zero():
     """Catches 1 taken for no effect of a linear regression, and logarithms of its negative numbers."""
+    below = {"age": (-0.5, -0.9, -0.1), "dose": (0.5, 0.3, 0.9)}
     results = made.made_up()
-    (each,) = regressions(results)
-    linear = replace(each, told=SimpleNamespace(**{**vars(each.told), "measure": "difference"}))
-    below = SimpleNamespace(estimate=-0.5, lower=-0.9, upper=-0.1)
-    assert linear.conclusion(below) == "below"
-    assert linear.overlap(below, below) == pytest.approx(1.0)
-    assert each.conclusion(SimpleNamespace(lower=0.3, upper=0.9)) == "below"
+    trials = [trial for trial in results.trials if trial.task.arm == "real"]
+    for measure, concluded in (("difference", ["below", "above"]), ("odds ratio", ["below", "below"])):
+        sets = ({"measures": {}, **made.effects(below, below, measure=measure)},)
+        (each,) = regressions(replace(results, trials=tuple(replace(t, sets=sets) for t in trials)))
+        assert each.conclusion(each.real).tolist() == concluded
+        known = each.estimates.query("side == 'synthetic'")
+        assert known["decision"].all() and known["sign"].all()
+        if measure == "difference":
+            assert known["overlap"].tolist() == pytest.approx([1.0] * len(known))
 
 
 def test_without_regressions():
@@ -143,7 +146,7 @@ def test_a_regression_that_real_records_cannot_tell():
     why = "the terms are collinear"
     blind = made.effects({"age": None, "dose": made.TRUTH["dose"]}, made.HALF, problem_real=why)
     trials = tuple(
-        replace(trial, sets=(replace(trial.sets[0], details=blind),)) if trial.task.arm == "real" else trial
+        replace(trial, sets=({**trial.sets[0], **blind},)) if trial.task.arm == "real" else trial
         for trial in results.trials
     )
     results = replace(results, trials=trials)

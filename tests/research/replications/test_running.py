@@ -17,21 +17,21 @@ from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import Source, run_study
-from dpsynth.research.replications.trial import Measured, Task, Trial
+from dpsynth.research.replications.trial import Task, Trial
 
 __all__ = ["usual_umask"]
 pytestmark = pytest.mark.usefixtures("undrawn")  # test_writing.py looks at what is drawn
 
 
 def trials(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted((out / running.TRIALS).iterdir())}
+    return {path.name: path.read_bytes() for path in sorted((out / running.ROUNDS).iterdir())}
 
 
 def test_the_same_command_goes_on(small: Protocol, finished: Path, usual_umask: None) -> None:
     """A second command that fits again what was there, or that does not see more seeds."""
     out, first = finished, trials(finished)
     assert list(first) == ["epsilon-3.split-0.restart-0.json", "real.split-0.restart-0.json"]
-    (out / running.TRIALS / "real.split-0.restart-0.json").unlink()
+    (out / running.ROUNDS / "real.split-0.restart-0.json").unlink()
     done = run_study(small.changed(seeds=2, coverage=2), out)
     assert (done.kept, done.carried_out) == (1, 5)
     assert trials(out)["epsilon-3.split-0.restart-0.json"] == first["epsilon-3.split-0.restart-0.json"]
@@ -57,16 +57,16 @@ def test_a_trial_tells_its_cost_and_its_records(small: Protocol, finished: Path)
     book = private.read_ledger()
     assert book.epsilon(1e-5) == pytest.approx(3.0, abs=0.01) and book.epsilon(1e-5) <= 3.0
     assert any("stratified split" in reason for reason in book.excluded)
-    assert private.records == 285 and real.sets[0].measures["positive_rate_synthetic"] == pytest.approx(
+    assert private.records == 285 and real.sets[0]["measures"]["positive_rate_synthetic"] == pytest.approx(
         datasets.train_test(datasets.load("breast_cancer"), 0.5, 0)[0]
         .frame["diagnosis"]
         .eq("malignant")
         .mean()
     )
-    (regression,) = private.sets[0].regressions
-    assert list(regression.terms) == ["mean_texture", "mean_smoothness (per 0.01)"]
-    assert all(sides["declared"] is not None for sides in regression.terms.values())
-    measures = private.sets[0].measures
+    effects = {(row["term"], row["side"]): row["estimate"] for row in private.sets[0]["effects"]}
+    assert {term for term, _ in effects} == {"mean_texture", "mean_smoothness (per 0.01)"}
+    assert all(effects[term, "declared"] is not None for term, _ in effects)
+    measures = private.sets[0]["measures"]
     assert 0.7 < measures["auc_logistic_regression"] < 1.0 and 0.4 < measures["nn_accuracy_train"] < 1.0
 
 
@@ -175,7 +175,7 @@ def test_no_classifier_knows_the_follow_up(small: Protocol) -> None:
     survival = Protocol.from_dict({**small.to_dict(), "studies": ["cox: (days, death) ~ age"]})
     arm = next(arm for arm in arms_of(survival, 1e-5) if arm.name == "real")
     found = trial.run_trial(survival, arm, Task("real", "split", 0), table)
-    assert 0.35 < found.sets[0].measures["auc_logistic_regression"] < 0.65
+    assert 0.35 < found.sets[0]["measures"]["auc_logistic_regression"] < 0.65
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_a_study_of_the_thesis_on_simulated_patients(tmp_path: Path) -> None:
     shared = done.results.cost("ε = 3 shared", restarts=True)
     assert one is not None and both is not None and shared is not None
     assert 2.9 < one <= 3.0 and 4.0 < both < 6.0 and 2.9 < shared <= 3.0
-    assert "thesis, data set 1" in (tmp_path / "study" / "study.md").read_text(encoding="utf-8")
+    assert "thesis, data set 1" in (tmp_path / "study" / "results.md").read_text(encoding="utf-8")
 
 
 def test_restarts_that_share_a_budget_do_not_exceed_it(
@@ -206,9 +206,8 @@ def test_restarts_that_share_a_budget_do_not_exceed_it(
         "restarts": 4,
         "studies": [],
     }
-    monkeypatch.setattr(
-        trial, "_measure", lambda protocol, tables, *given, **named: (Measured(),) * len(tables)
-    )
+    nothing = {"measures": {}, "regressions": [], "effects": []}
+    monkeypatch.setattr(trial, "_measure", lambda protocol, tables, *given, **named: (nothing,) * len(tables))
     results = run_study(Protocol.from_dict(plain), tmp_path / "study").results
     spent = results.cost("ε = 3 shared", restarts=True)
     assert spent is not None and 2.97 < spent <= 3.0
@@ -224,21 +223,25 @@ def test_a_resample_says_that_its_rows_are_no_patients(small: Protocol, tmp_path
             assert each.task.draw in told[0]
 
 
-@pytest.mark.parametrize("damage", ["cut", "other seed", "{}", "[]"])
-def test_a_damaged_trial_is_named(small: Protocol, finished: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("cut", "it is not JSON"),
+        ("other seed", r"is no record of that trial\. Remove it"),
+        ("{}", r"is no record of that trial\. Remove it"),
+        ("[]", r"is no record of a round\. Remove it"),
+    ],
+)
+def test_a_damaged_trial_is_named(small: Protocol, finished: Path, damage: str, said: str) -> None:
     """A record that is cut off, or another trial's, counted as the one that its file names."""
-    out = finished
-    path = out / running.TRIALS / "real.split-0.restart-0.json"
+    path = finished / running.ROUNDS / "real.split-0.restart-0.json"
     whole = path.read_text(encoding="utf-8")
     path.write_text(
         {"cut": whole[:500], "other seed": whole.replace('"seed": 0', '"seed": 1')}.get(damage, damage),
         encoding="utf-8",
     )
-    with pytest.raises(
-        DataError, match=r"real\.split-0\.restart-0\.json is no record of that trial\. Remove it"
-    ):
-        run_study(small.changed(seeds=2), out)
-    assert len(trials(out)) == 2  # told before the second seed is begun
+    with pytest.raises(DataError, match=rf"real\.split-0\.restart-0\.json:? {said}"):
+        run_study(small, finished)
 
 
 def test_force_replaces_studies_alone(small: Protocol, finished: Path, tmp_path: Path) -> None:
@@ -265,10 +268,10 @@ def test_findings_that_are_changed_later_are_told(small: Protocol, finished: Pat
     for _ in range(2):  # nor is it forgotten by the next command
         assert run_study(other, out).carried_out == 0
         assert "The findings are not those that the first trials were begun with" in (
-            out / "study.md"
+            out / "results.md"
         ).read_text(encoding="utf-8")
     run_study(small, out)
-    assert "The findings are not those" not in (out / "study.md").read_text(encoding="utf-8")
+    assert "The findings are not those" not in (out / "results.md").read_text(encoding="utf-8")
 
 
 def test_force_removes_what_a_study_wrote(small: Protocol, finished: Path, tmp_path: Path) -> None:

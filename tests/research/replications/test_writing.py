@@ -14,7 +14,8 @@ from page_outline import Outline, check_self_contained
 from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial
-from dpsynth.research.replications.writing import write_results
+from dpsynth.research.replications.writing import study_page
+from dpsynth.research.writing import write_results
 
 HOSTILE = "<script>alert(1)</script> a|b ![x](http://y)"
 
@@ -39,7 +40,7 @@ def hostile() -> Results:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("study")
-    names = write_results(hostile(), folder)
+    names = write_results(study_page(hostile()), folder)
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert set(names) == there and len(names) == len(there)
     return {name: (folder / name).read_text(encoding="utf-8") for name in names}
@@ -47,7 +48,7 @@ def files(tmp_path_factory) -> dict[str, str]:
 
 def test_the_page_is_closed(files):
     """Catches scripts, addresses outside the page, and names that become elements."""
-    page = files["study.html"]
+    page = files["results.html"]
     check_self_contained(page)
     outline = Outline(page)
     assert not outline.of("b") and HOSTILE in "".join(outline.words)
@@ -55,7 +56,7 @@ def test_the_page_is_closed(files):
 
 def test_the_page_has_a_structure(files):
     """Catches headings out of order, dead anchors, tables and images without words, regions of one name."""
-    outline = Outline(files["study.html"])
+    outline = Outline(files["results.html"])
     levels = [int(tag[1]) for tag, _ in outline.tags if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit()]
     assert levels.count(1) == 1 and all(after <= before + 1 for before, after in pairwise(levels))
     ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
@@ -66,7 +67,7 @@ def test_the_page_has_a_structure(files):
     assert len(regions) == len(set(regions)) == len(outline.of("table")) > 10
 
 
-@pytest.mark.parametrize("name", ["study.md", "study.html"])
+@pytest.mark.parametrize("name", ["results.md", "results.html"])
 def test_it_says_what_it_is(files, name):
     """Catches a file that could be taken for one to release, a private baseline, a hidden refusal."""
     text = files[name]
@@ -81,7 +82,7 @@ def test_it_says_what_it_is(files, name):
 
 def test_markdown_is_inert(files):
     """Catches a name in the text that a renderer obeys."""
-    assert "<script" not in files["study.md"] and "](http" not in files["study.md"]
+    assert "<script" not in files["results.md"] and "](http" not in files["results.md"]
 
 
 def test_json_has_everything_but_ledgers(files):
@@ -105,11 +106,11 @@ def test_tables_can_be_read(files):
 
 def test_written_again(tmp_path):
     """Catches files that differ each time, and tables of an earlier protocol that stay."""
-    write_results(made.made_up(), tmp_path)
+    write_results(study_page(made.made_up()), tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    write_results(made.made_up(), tmp_path)
+    write_results(study_page(made.made_up()), tmp_path)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    write_results(made.made_up(findings=None), tmp_path)
+    write_results(study_page(made.made_up(findings=None)), tmp_path)
     assert not (tmp_path / "tables" / "findings.csv").exists()
 
 
@@ -117,7 +118,7 @@ def test_little(tmp_path):
     """Catches files that need regressions, a baseline, several seeds, or any trial at all."""
     least = made.made_up(seeds=1, restarts=1, sets=1, baseline=None, studies=None, findings=None,
                          aucs=None, coverage=None)  # fmt: skip
-    write_results(least, tmp_path)
-    text = (tmp_path / "study.md").read_text(encoding="utf-8")
+    write_results(study_page(least), tmp_path)
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert "HealthGAN" not in text and "There is one split" in text and "## Refused parts" not in text
-    write_results(replace(made.made_up(), trials=()), tmp_path)
+    write_results(study_page(replace(made.made_up(), trials=())), tmp_path)

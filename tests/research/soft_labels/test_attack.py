@@ -8,9 +8,10 @@ from known_classifiers import Constant, IgnoresLabels, Memoriser
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.attack import Attacked, LabelledFeatures, attack_procedure
+from dpsynth.research.soft_labels.attack import LabelledFeatures, attack_procedure
 from dpsynth.research.soft_labels.procedure import Procedure
 from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft
+from dpsynth.research.writing import write_results
 
 BOTH = (Hard(), OptimallySoft(0.0))
 
@@ -89,19 +90,6 @@ def test_errors_are_of_the_records_left_out():
     )
 
 
-def test_scheme_chosen_by_validation_is_each_models_best():
-    """Catches a choice by test records, and a tie that goes to the less private one."""
-    members = np.array([[True, False], [False, True]] * 2)
-    logits = {"a": np.zeros((4, 2)), "b": np.ones((4, 2))}
-    errors = {
-        "a": {"test": np.array([9.0, 9, 9, 9]), "validation": np.array([0.1, 0.3, 0.2, 0.2])},
-        "b": {"test": np.array([0.0, 0, 0, 0]), "validation": np.array([0.2, 0.1, 0.2, 0.1])},
-    }
-    found = Attacked(members, np.array([0, 0, 1, 1]), logits, errors).chosen_by_validation(["a", "b"], "best")
-    assert found.logits["best"][:, 0].tolist() == [0, 1, 0, 1]
-    assert found.errors["best"]["test"].tolist() == [9, 0, 9, 0]
-
-
 def test_attempts_are_records_for_the_report():
     """Catches a result that the report cannot hold, or that claims a bound: nothing is proved here."""
     attempts = attacked(Memoriser()).attempts()
@@ -109,6 +97,15 @@ def test_attempts_are_records_for_the_report():
     assert {attempt.proved for attempt in attempts} == {None} and all(a.internal for a in attempts)
     accuracy = {a.attack: a.found.value for a in attempts if a.measure == "accuracy"}
     assert accuracy == {"Bayes attack on hard labels": 1.0, "Bayes attack on soft 0 labels": 0.5}
+
+
+def test_results_are_written_as_those_of_other_attackers(tmp_path):
+    """Catches a kind of labels without its row, and files that could be taken for ones to share."""
+    files = write_results(attacked(Memoriser()).page(), tmp_path)
+    assert files == ("results.md", "results.html", "results.json", "tables/attack.csv", "tables/errors.csv")
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "CONFIDENTIAL" in text and text.count("Bayes attack on soft 0 labels") == 2
+    assert "| hard |" in text and "| soft 0 |" in text
 
 
 def test_faults_are_named_before_anything_is_trained():
