@@ -9,10 +9,12 @@ the two was trained on? (Pedersen 2022, sections 4.2 and 5.1.)
 `scores`       Theorems 4.2.1 and 4.2.2: scores of records, also learned ones; bounded loss
 `retraining`   Theorem 4.2.4: train with each of the two and compare; the Bayes attack (5.8), (5.13)
 `rounds`       one round, with every strategy
-`results`      privacy (4.9), pairs against single records, low false positive rates; as text too
+`results`      privacy (4.9), pairs against single records, low false positive rates; as a page too
 `experiment`   many rounds on one trainer, kept in a folder
-`generators`   generators, attacked through any score such as a critic's
 =============  ======================================================================================
+
+A generator is attacked through any score of records, such as its critic's (section 6.2): train it on one
+side, and give the score of both sides to :func:`dpsynth.research.ltu.results.pairs_result`.
 """
 
 from dpsynth.research.ltu.experiment import attack_trainer
