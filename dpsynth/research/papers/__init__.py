@@ -11,14 +11,13 @@
 `trade_off`          the trade-off curve that several (epsilon, delta) pairs allow
 ===================  ======================================================================================
 
-``golden`` computes all golden values again (``python -m dpsynth.research.papers.golden``). No run needs
-anything of this.
+The notebook ``figures.ipynb`` of this folder draws their figures and computes all golden values again. No run
+needs anything of this.
 """
 
 __all__ = [
     "ghazi_issa",
     "ghazi_issa_local",
-    "golden",
     "jia",
     "lowy",
     "lowy_gaussian",
