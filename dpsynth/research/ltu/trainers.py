@@ -172,20 +172,25 @@ Train = Callable[[Floats, Ints, int], Any]
 LARGEST_SEED = 2**31 - 1
 
 
-def fitted(estimator: Any, seed: int, *records: Any, **options: Any) -> Any:
-    """Fit a copy of a scikit-learn estimator to records, every ``random_state`` in it, nested ones too, set.
-
-    Warnings of an optimiser that has not converged are part of the procedure: a fixed number of iterations.
-    """
+def seeded(estimator: Any, seed: int) -> Any:
+    """Copy a scikit-learn estimator, and set every ``random_state`` in it, nested ones too."""
     from sklearn.base import clone
-    from sklearn.exceptions import ConvergenceWarning
 
     model = clone(estimator)
     names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
-    model.set_params(**dict.fromkeys(names, seed))
+    return model.set_params(**dict.fromkeys(names, seed))
+
+
+def fitted(estimator: Any, seed: int, *records: Any, **options: Any) -> Any:
+    """Fit a seeded copy of a scikit-learn estimator to records.
+
+    Warnings of an optimiser that has not converged are part of the procedure: a fixed number of iterations.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(*records, **options)
+        return seeded(estimator, seed).fit(*records, **options)
 
 
 @dataclass(frozen=True)

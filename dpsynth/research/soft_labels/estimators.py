@@ -12,17 +12,17 @@ Pedersen (2022), thesis, section 5.3, 5.5 for the choice of a global alpha by va
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.model_selection import KFold, cross_val_predict, train_test_split
 
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, NotFittedError, of_records
-from dpsynth.files.storage import carry_out
-from dpsynth.research.ltu.trainers import fitted
+from dpsynth.research.ltu.trainers import fitted, seeded
 from dpsynth.research.soft_labels.procedure import (
     FittedClassifier,
     Procedure,
@@ -182,8 +182,6 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
             return X, labels, _features("X_validation", X_given), np.searchsorted(self.classes_, known)
         if X_given is not None or y_given is not None:
             raise InputError("X_validation and y_validation must be given together")
-        from sklearn.model_selection import train_test_split
-
         inside("validation_fraction", self.validation_fraction, 0.0, 1.0)
         X_mine, X_held, mine, held = train_test_split(
             X, labels, test_size=self.validation_fraction, random_state=seed % 2**32, stratify=labels
@@ -290,12 +288,14 @@ class SoftTargetRegressor(RegressorMixin, BaseEstimator):
                 "X must have shape (n, columns) and y (n,), with n at least 4, "
                 f"got {features.shape} and {values.shape}"
             )
-        seeds = np.random.SeedSequence(self.random_state).spawn(self.splits + 1)
-        tasks = {f"{number:04d}": child for number, child in enumerate(seeds[1:])}
-        found = carry_out(partial(_one_split, self.regressor, features, values), tasks, jobs=self.jobs)
-        outside = np.array([split["out"] for split in found.values()])
+        own, *seeds = np.random.SeedSequence(self.random_state).generate_state(self.splits + 1) // 2
+        outside = np.array(
+            Parallel(n_jobs=self.jobs)(
+                delayed(_outside)(self.regressor, features, values, int(seed)) for seed in seeds
+            )
+        )
         self.targets_ = soft_values(outside.mean(axis=0), outside.std(axis=0, ddof=1), values, self.alpha)
-        self.model_ = _fitted(self.regressor, features, self.targets_, np.random.default_rng(seeds[0]))
+        self.model_ = fitted(self.regressor, int(own), features, self.targets_)
         self.n_features_in_ = features.shape[1]
         return self
 
@@ -306,15 +306,7 @@ class SoftTargetRegressor(RegressorMixin, BaseEstimator):
         return self.model_.predict(np.asarray(X, dtype=np.float64))
 
 
-def _one_split(regressor: Any, X: Floats, values: Floats, seeds: np.random.SeedSequence) -> dict[str, Any]:
-    rng = np.random.default_rng(seeds)
-    order = rng.permutation(len(values))
-    parts = order[: len(values) // 2], order[len(values) // 2 :]
-    outside = np.empty(len(values))
-    for mine, others in (parts, parts[::-1]):
-        outside[others] = _fitted(regressor, X[mine], values[mine], rng).predict(X[others])
-    return {"out": outside.tolist()}
-
-
-def _fitted(regressor: Any, X: Floats, values: Floats, rng: np.random.Generator) -> Any:
-    return fitted(regressor, int(rng.integers(2**31)), X, values)
+def _outside(regressor: Any, X: Floats, values: Floats, seed: int) -> Floats:
+    """Predictions of each half by a model of the other."""
+    halves = KFold(2, shuffle=True, random_state=seed + 1)
+    return cross_val_predict(seeded(regressor, seed), X, values, cv=halves)
