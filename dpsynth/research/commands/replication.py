@@ -70,15 +70,13 @@ def _study(
 ) -> None:
     from dpsynth.research.replications.protocol import find_protocol
     from dpsynth.research.replications.regression_tables import finding_lines
-    from dpsynth.research.replications.running import Source, run_study
+    from dpsynth.research.replications.running import run_study
 
     protocol = find_protocol(name).changed(seeds=seeds)
     if out is None:
         raise InputError(f"--out is needed: the folder that the study {name} writes")
-    tables = data is not None and data.is_dir()
-    source = Source(tables=data) if tables else Source(data=data)
     try:
-        done = run_study(protocol, out, source=source, jobs=jobs, force=force, log=console.say)
+        done = run_study(protocol, out, data=data, jobs=jobs, force=force, log=console.say)
     except KeyboardInterrupt:
         raise console.InterruptedCommand(
             f"interrupted: complete trials are kept in {out}. The same command goes on with the others"

@@ -62,58 +62,29 @@ def protocol_schema(protocol: Protocol) -> Schema:
     return find_study(str(protocol.cohort)).schema
 
 
-@dataclass(frozen=True)
-class Source:
-    """Location of the records of a study on MIMIC-III. Empty for a data set with a card.
-
-    Attributes
-    ----------
-    tables : Path, optional
-        The folder of MIMIC-III's files.
-    data : Path, optional
-        A cohort that was made from them before.
-    """
-
-    tables: Path | None = None
-    data: Path | None = None
-
-    def check(self, protocol: Protocol) -> None:
-        """Refuse options that a protocol has no use for, or lacks."""
-        if protocol.dataset is not None:
-            if self.tables is not None or self.data is not None:
-                raise InputError(
-                    f"--data is for studies on MIMIC-III. {protocol.name} is on {protocol.dataset}"
-                )
-            return
-        if self.tables is None and self.data is None:
-            raise InputError(
-                f"{protocol.name} needs records of MIMIC-III: give --data, the folder of its files, or the "
-                f"table that `dpsynth cohort {protocol.cohort}` made"
-            )
-
-    def load(self, protocol: Protocol) -> Table:
-        """Return the table with a public number of records, which studies print."""
-        if protocol.dataset is not None:
-            table = datasets.load(protocol.dataset)
-        elif self.data is not None:
-            schema, name = protocol_schema(protocol), protocol.cohort
-            table = datasets.open_table(self.data, schema, name)
-        else:
-            assert self.tables is not None
-            cohort = extract(find_study(str(protocol.cohort)), self.tables)
-            table = Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
-        if table.schema.n_public is not None:
-            return table
-        return replace(table, schema=table.schema.with_n_public(len(table.frame)))
-
-    def told(self, protocol: Protocol, table: Table) -> str:
-        """Return the source of the records in words."""
-        where = self.tables or self.data
-        return f"{protocol.records}: {table.card.title if table.card else where}"
+def _check_data(protocol: Protocol, data: Path | None) -> None:
+    """Refuse a location of records that a protocol has no use for, or lacks."""
+    if protocol.dataset is not None and data is not None:
+        raise InputError(f"--data is for studies on MIMIC-III. {protocol.name} is on {protocol.dataset}")
+    if protocol.dataset is None and data is None:
+        raise InputError(
+            f"{protocol.name} needs records of MIMIC-III: give --data, the folder of its files, or the "
+            f"table that `dpsynth cohort {protocol.cohort}` made"
+        )
 
 
-#: of a data set with a card
-ON_A_CARD = Source()
+def _load(protocol: Protocol, data: Path | None) -> Table:
+    """Return the table with a public number of records, which studies print."""
+    if data is None:
+        table = datasets.load(str(protocol.dataset))
+    elif data.is_dir():
+        cohort = extract(find_study(str(protocol.cohort)), data)
+        table = Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
+    else:
+        table = datasets.open_table(data, protocol_schema(protocol), protocol.cohort)
+    if table.schema.n_public is not None:
+        return table
+    return replace(table, schema=table.schema.with_n_public(len(table.frame)))
 
 
 @dataclass(frozen=True)
@@ -157,7 +128,7 @@ def run_study(
     protocol: Protocol,
     out: str | Path,
     *,
-    source: Source = ON_A_CARD,
+    data: Path | None = None,
     jobs: int = 1,
     force: bool = False,
     log: Callable[[str], None] = lambda line: None,
@@ -171,8 +142,8 @@ def run_study(
     out : path
         Receives ``results.md``, ``results.html``, ``results.json``, ``tables/``, ``protocol.yaml``,
         ``rounds/``.
-    source : Source
-        Location of the records. Empty for a data set with a card.
+    data : Path, optional
+        Records of a study on MIMIC-III: the folder of its files, or a cohort that was made from them before.
     jobs : int
         Trials at a time, each in a process of its own, at least 1.
     force : bool
@@ -194,12 +165,12 @@ def run_study(
     without using privacy budget, so the folder as a whole is confidential.
     """
     out = Path(out)
-    source.check(protocol)
+    _check_data(protocol, data)
     protocol.check(protocol_schema(protocol))
     settings: dict[str, Any] = {"protocol": _fixed(protocol)}
     with parents_made(out), locked(out):
         _begin(out, settings, force=force)
-        table = protocol.table(source.load(protocol))
+        table = protocol.table(_load(protocol, data))
         settings["records"] = _digest(table)
         _begin(out, settings, force=force)
         first = _first(out, protocol)
@@ -219,8 +190,8 @@ def run_study(
         trials = tuple(_read(out, task, records[label]) for label, task in wanted.items())
         unit = table.schema.unit or "one row"
         remarks = () if protocol.findings == first.findings else (_CHANGED,)
-        told = source.told(protocol, table)
-        results = Results(protocol, compared, trials, told, unit, table.schema, remarks)
+        source = f"{protocol.records}: {table.card.title if table.card else data}"
+        results = Results(protocol, compared, trials, source, unit, table.schema, remarks)
         write_results(study_page(results), out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
     return Finished(out, files, results, len(wanted) - carried_out, carried_out)

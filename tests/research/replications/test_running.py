@@ -16,7 +16,7 @@ from dpsynth.errors import ConfigError, DataError, InputError, RunError
 from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
-from dpsynth.research.replications.running import Source, run_study
+from dpsynth.research.replications.running import run_study
 from dpsynth.research.replications.trial import Task, Trial
 
 __all__ = ["usual_umask"]
@@ -132,11 +132,11 @@ def test_where_records_are(small: Protocol, tmp_path: Path) -> None:
     on_mimic = Protocol.from_dict({**cohort, "cohort": "aki-mortality"})
     out = tmp_path / "study"
     with pytest.raises(InputError, match=r"--data is for studies on MIMIC-III\. small is on breast_cancer"):
-        run_study(small, out, source=Source(tables=tmp_path))
-    with pytest.raises(InputError, match="give --data, the folder of its files, or the table"):
+        run_study(small, out, data=tmp_path)
+    with pytest.raises(InputError, match="give --data, the folder of its files, or the table that"):
         run_study(on_mimic, out)
     with pytest.raises(InputError, match="'no' is none of diabetes-mortality"):
-        run_study(Protocol.from_dict({**cohort, "cohort": "no"}), out, source=Source(tables=tmp_path))
+        run_study(Protocol.from_dict({**cohort, "cohort": "no"}), out, data=tmp_path)
     with pytest.raises(ConfigError, match="sex"):
         run_study(Protocol.from_dict({**small.to_dict(), "studies": ["diagnosis ~ sex"]}), out)
     assert not out.exists()
@@ -184,7 +184,7 @@ def test_a_study_of_the_thesis_on_simulated_patients(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     simulate(tmp_path / "mimic", "diabetes-mortality", 160, 0.2)
     protocol = find_protocol("diabetes-mortality").changed(seeds=1, epsilons=[3.0], baseline_steps=50)
-    done = run_study(protocol, tmp_path / "study", source=Source(tables=tmp_path / "mimic"))
+    done = run_study(protocol, tmp_path / "study", data=tmp_path / "mimic")
     assert (protocol.restarts, protocol.sets) == (2, 2) and done.carried_out == 1 + 3 * 2
     private = done.results.of("ε = 3")[0]
     assert private[0].records == 80 and len(private[0].sets) == 2
