@@ -83,7 +83,8 @@ def check(findings: Findings) -> None:
             assert measure.value is not None and math.isfinite(measure.lower)
             assert measure.lower <= measure.value + 1e-9 and measure.value <= measure.upper + 1e-9
     for entry in (entry for rows in findings.details.values() for row in rows for entry in row.values()):
-        assert type(entry) in (str, int, float, bool) and (type(entry) is not float or math.isfinite(entry))
+        assert type(entry) in (str, int, float, bool, type(None))
+        assert type(entry) is not float or math.isfinite(entry)
     assert all(row["confidential"] for rows in findings.details.values() for row in rows)
 
 
