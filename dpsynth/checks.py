@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from numbers import Integral, Real
 from types import ModuleType
+from typing import Self
 
 from dpsynth.errors import InputError
 
@@ -172,6 +173,10 @@ def together(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
+#: first words of what neighbouring tables differ in, where a patient may have several rows
+PATIENT = "one patient with all rows"
+
+
 class Counted(StrEnum):
     """What the records of a table are called: records, or patients where these have several rows.
 
@@ -186,6 +191,11 @@ class Counted(StrEnum):
     RECORDS = "records"
     PATIENTS = "patients"
 
+    @classmethod
+    def of(cls, unit: str | None) -> Self:
+        """What has the rows of a table: patients, if its unit is a patient with all rows."""
+        return cls.PATIENTS if (unit or "").startswith(PATIENT) else cls.RECORDS
+
     @property
     def one(self) -> str:
         """The singular."""
@@ -197,9 +207,14 @@ class Counted(StrEnum):
         return "record" if self is Counted.RECORDS else "rows"
 
     def fill(self, text: str, **values: object) -> str:
-        """Return a text with ``{record}``, ``{records}``, ``{Records}``, ``{own}`` and more filled in."""
+        """Return a text with ``{record}``, ``{records}``, ``{Records}``, ``{own}`` and the values filled in.
+
+        Without values, other braces stay.
+        """
         nouns = {"record": self.one, "records": self.value, "Records": self.capitalize(), "own": self.own}
-        return text.format(**nouns, **values)
+        if values:
+            return text.format(**nouns, **values)
+        return re.sub(r"\{(record|records|Records|own)\}", lambda noun: nouns[noun[1]], text)
 
 
 def about_patients(text: str) -> str:

@@ -263,7 +263,7 @@ def association_findings(
     """
     within, pairs = _columns(schema, scored), pairs_of(len(schema))
     used = sum(pairs_of(len(columns)) for columns in within)
-    held_out = "the same between training and held-out records"
+    held_out = f"the same between training and held-out {schema.counted}"
     measures: list[Measure] = []
     errors: dict[str, float] = {}
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from dpsynth.checks import few
+from dpsynth.checks import Counted, few
 from dpsynth.evaluation import row_statistics as row
 from dpsynth.evaluation.discriminator import FOLDS, discriminate
 from dpsynth.evaluation.effects import CAUTION, add_regression
@@ -347,7 +347,7 @@ def _mixed(tables: Tables, name: str, level: float) -> Findings:
         level=level,
         note=(
             "All rows of a patient are used. The model has a random intercept for each patient "
-            f"(restricted maximum likelihood). {CAUTION}"
+            f"(restricted maximum likelihood). {Counted.PATIENTS.fill(CAUTION)}"
         ),
     )
     return found
@@ -377,7 +377,12 @@ def _discrimination(
         for name, loss in apart.importance.items()
     ]
     return on_part(
-        measures, "separating synthetic from real patients", min(limit, total), total, settings.level
+        measures,
+        "separating synthetic from real patients",
+        min(limit, total),
+        total,
+        settings.level,
+        Counted.PATIENTS,
     )
 
 

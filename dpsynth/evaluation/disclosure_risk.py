@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.distances import (
     Closest,
     Copies,
@@ -39,8 +40,8 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 
 GROUP = "Disclosure"
-_NO_TEST = "not defined without held-out records: nothing says what chance gives"
-_EXCHANGE = "Interval: which of the real records were the training ones"
+_NO_TEST = "not defined without held-out {records}: nothing says what chance gives"
+_EXCHANGE = "Interval: which of the real {records} were the training ones"
 _BINS = 40
 #: real records of each kind among which copies and lone values are exchanged
 POOLED = 100_000
@@ -61,7 +62,7 @@ def disclosure(
     Intervals of medians are order statistics over records taken as independent, with the
     other table held fixed. Synthetic rows that were adjusted to match marginals are not quite independent.
     """
-    schema, level = tables.schema, settings.level
+    schema, level, counted = tables.schema, settings.level, tables.schema.counted
     limit = settings.most(schema, COMPARED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
     found = count_copies(synthetic, train, test, rng=rng, level=level)
@@ -71,9 +72,9 @@ def disclosure(
             "duplicates_synthetic",
             int(synthetic.duplicated().sum()),
             False,
-            f"synthetic records that equal an earlier one, of {len(synthetic):,}",
+            f"synthetic {counted} that equal an earlier one, of {len(synthetic):,}",
         ),
-        *_copies(found, len(train), None if test is None else len(test)),
+        *_copies(found, len(train), None if test is None else len(test), counted),
     ]
     progress(0.1)
 
@@ -91,34 +92,37 @@ def disclosure(
     held_out = None if others is None else metric.encode(others.head(size), schema)
     near = closest(made, real, held_out, metric=metric)
     progress(0.95)
-    by_distance = [*_distances(near, level), _closer(near, size, level, rng)]
+    by_distance = [*_distances(near, level, counted), _closer(near, size, level, rng, counted)]
     attack = None
     if near.test_synthetic is not None:
         references = near.train_reference, near.test_reference
         attack = membership(near.train_synthetic, near.test_synthetic, *references, level=level)
-    by_distance += _membership(attack, level)
+    by_distance += _membership(attack, level, counted)
     total = min(len(train), len(train) if test is None else len(test))
-    results = Findings(measures).join(on_part(by_distance, "distances between records", size, total, level))
+    parts = on_part(by_distance, f"distances between {counted}", size, total, level, counted)
+    results = Findings(measures).join(parts)
     if others is not None and held_out is not None:
         pooled = Pooled(len(members), len(others), size)
         signs = distance_signs(near, np.vstack([real, held_out]), metric, rng)
-        results.measures += _memory((synthetic, members, others), pooled, signs, level, rng)
+        results.measures += _memory((synthetic, members, others), pooled, signs, level, rng, counted)
     results.frame("distances", _histogram(near), confidential=True)
     return results
 
 
-def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
+def _copies(found: Copies, n: int, h: int | None, counted: Counted) -> Iterator[Measure]:
     yield Measure(
         GROUP,
         "copies_train",
         found.train,
         True,
-        f"of {found.synthetic:,} synthetic records, how many equal one of {n:,} training records",
+        f"of {found.synthetic:,} synthetic {counted}, how many equal one of {n:,} training {counted}",
     )
-    yield _measure("copies_train_share", found.train_share, "their share, interval over synthetic records")
-    source = "training records that equal another one" if h is None else "held-out records that equal one"
+    yield _measure("copies_train_share", found.train_share, f"their share, interval over synthetic {counted}")
+    source = f"training {counted} that equal another one"
+    if h is not None:
+        source = f"held-out {counted} that equal one"
     if found.expected_share is None:
-        why = "not defined: a single training record and no held-out one"
+        why = f"not defined: a single training {counted.one} and no held-out one"
         yield Measure(GROUP, "copies_expected_share", None, True, why)
         yield Measure(GROUP, "copies_expected", None, True, why)
     else:
@@ -126,72 +130,72 @@ def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
         yield _measure("copies_expected_share", found.expected_share, what)
         share = found.expected_share
         times = [found.synthetic * end for end in (share.value, share.lower, share.upper)]
-        what = "copies_train to expect of a fresh draw of as many records"
+        what = f"copies_train to expect of a fresh draw of as many {counted}"
         yield _measure("copies_expected", Estimate(*times), what)
     if found.excess is None or found.size is None:
-        yield Measure(GROUP, "copies_test", None, True, _NO_TEST)
-        yield Measure(GROUP, "copies_excess", None, True, _NO_TEST)
+        for name in ("copies_test", "copies_excess"):
+            yield Measure(GROUP, name, None, True, counted.fill(_NO_TEST))
         return
-    yield Measure(GROUP, "copies_test", found.test, True, f"as copies_train, of {h:,} held-out records")
+    yield Measure(GROUP, "copies_test", found.test, True, f"as copies_train, of {h:,} held-out {counted}")
     what = (
-        f"share of synthetic records that equal one of {found.size:,} training records "
-        f"({found.equal_train:.4g}) minus one of as many held-out records ({found.equal_test:.4g}). "
-        f"Above 0 is memorisation. {_EXCHANGE}, and which synthetic records were drawn"
+        f"share of synthetic {counted} that equal one of {found.size:,} training {counted} "
+        f"({found.equal_train:.4g}) minus one of as many held-out {counted} ({found.equal_test:.4g}). "
+        f"Above 0 is memorisation. {counted.fill(_EXCHANGE)}, and which synthetic {counted} were drawn"
     )
     yield _measure("copies_excess", found.excess, what)
 
 
-def _distances(near: Closest, level: float) -> Iterator[Measure]:
+def _distances(near: Closest, level: float, counted: Counted) -> Iterator[Measure]:
     k = len(near.train_synthetic)
     tables = (
-        ("train", near.synthetic_train, f"synthetic to nearest of {k:,} training records"),
-        ("test", near.synthetic_test, f"synthetic to nearest of {k:,} held-out records"),
-        ("holdout", near.test_train, f"held-out to nearest of {k:,} training records, what a new draw has"),
+        ("train", near.synthetic_train, f"synthetic to nearest of {k:,} training {counted}"),
+        ("test", near.synthetic_test, f"synthetic to nearest of {k:,} held-out {counted}"),
+        ("holdout", near.test_train, f"held-out to nearest of {k:,} training {counted}, what a new draw has"),
     )
     for suffix, values, between in tables:
         name = f"dcr_median_{suffix}"
         if values is None:
-            yield Measure(GROUP, name, None, True, _NO_TEST)
+            yield Measure(GROUP, name, None, True, counted.fill(_NO_TEST))
         else:
             yield _measure(name, quantile(values, 0.5, level), f"median distance, {between}")
 
 
-def _closer(near: Closest, size: int, level: float, rng: np.random.Generator) -> Measure:
+def _closer(near: Closest, size: int, level: float, rng: np.random.Generator, counted: Counted) -> Measure:
     if near.weights is None:
-        return Measure(GROUP, "dcr_closer_to_train", None, True, _NO_TEST)
+        return Measure(GROUP, "dcr_closer_to_train", None, True, counted.fill(_NO_TEST))
     what = (
-        f"share of synthetic records that are nearest to one of {size:,} training rather than of as many "
-        f"held-out records, ties split. 0.5 is best. {_EXCHANGE}"
+        f"share of synthetic {counted} that are nearest to one of {size:,} training rather than of as many "
+        f"held-out {counted}, ties split. 0.5 is best. {counted.fill(_EXCHANGE)}"
     )
     return _measure("dcr_closer_to_train", closer_share(near.weights, size, level, rng=rng), what)
 
 
-def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
+def _membership(attack: Membership | None, level: float, counted: Counted) -> Iterator[Measure]:
     labels = {0.01: "membership_tpr_at_1pct", 0.001: "membership_tpr_at_0.1pct"}
     if attack is None:
         for name in ("membership_auc", "membership_auc_calibrated", *labels.values()):
-            yield Measure(GROUP, name, None, True, _NO_TEST)
+            yield Measure(GROUP, name, None, True, counted.fill(_NO_TEST))
         return
-    who = f"{attack.n_members:,} training against {attack.n_non_members:,} held-out records"
-    fixed = "Interval over real records, the synthetic table held fixed"
-    what = f"attack by distance to the nearest synthetic record, AUC, {who}. 0.5 is best. {fixed}"
+    who = f"{attack.n_members:,} training against {attack.n_non_members:,} held-out {counted}"
+    fixed = f"Interval over real {counted}, the synthetic table held fixed"
+    what = f"attack by distance to the nearest synthetic {counted.one}, AUC, {who}. 0.5 is best. {fixed}"
     yield _measure("membership_auc", attack.auc, what)
-    what = f"the same, distance compared with that to half of the held-out records. {fixed}"
+    what = f"the same, distance compared with that to half of the held-out {counted}. {fixed}"
     if attack.auc_calibrated is None:
-        why = "not defined: two held-out records are needed, one of them for reference"
+        why = f"not defined: two held-out {counted} are needed, one of them for reference"
         yield Measure(GROUP, "membership_auc_calibrated", None, True, why)
     else:
         yield _measure("membership_auc_calibrated", attack.auc_calibrated, what)
     for rate, name in labels.items():
         estimate, chance = attack.tpr[rate], attack.tpr_by_chance[rate]
         if estimate is None or chance is None:
-            why = f"not defined: {attack.n_non_members:,} held-out records, {round(1 / rate):,} are needed"
+            why = f"not defined: {attack.n_non_members:,} held-out {counted}, {round(1 / rate):,} are needed"
             yield Measure(GROUP, name, None, True, why)
         else:
             what = (
-                f"share of training records named where at most {100 * rate:g} % of held-out ones are. "
+                f"share of training {counted} named where at most {100 * rate:g} % of held-out ones are. "
                 f"Chance alone gives up to {chance:.3g} in {100 * level:g} % of tables. Interval over "
-                "training records, the threshold held fixed"
+                f"training {counted}, the threshold held fixed"
             )
             yield _measure(name, estimate, what)
             what = f"what {name} stays below in {100 * level:g} % of tables without memorisation"
@@ -204,6 +208,7 @@ def _memory(
     by_distance: dict[str, Floats],
     level: float,
     rng: np.random.Generator,
+    counted: Counted,
 ) -> Iterator[Measure]:
     """All signs of memorisation, their test, and what an attacker by copies or lone values reaches.
 
@@ -213,22 +218,24 @@ def _memory(
     synthetic, train, test = tables
     copies, lone = copy_sign(synthetic, train, test), lone_values(synthetic, train, test)
     what = (
-        "share of training records among those real records whose value in this column nobody else has and "
-        "the synthetic table holds. By chance it is 0.5. Intervals are for all columns together"
+        f"share of training {counted} among those real {counted} whose value in this column nobody else has "
+        "and the synthetic table holds. By chance it is 0.5. Intervals are for all columns together"
     )
     for name, estimate in lone_value_shares(lone, pooled, level).items():
         yield _measure(f"lone_values_train[{name}]", estimate, what)
     who = {"copies": copies > 0, "lone_values": np.any([np.zeros(len(copies)), *lone.values()], axis=0)}
     rule = {"copies": "equal a synthetic one", "lone_values": "have such a value in any column"}
     for name, called in who.items():
-        what = f"share of training records that {rule[name]}, minus that of held-out ones"
+        what = f"share of training {counted} that {rule[name]}, minus that of held-out ones"
         yield _measure(f"{name}_advantage", named_more_often(called, pooled, level), what)
     signs = {"copies_excess": copies} | {f"lone_values_train[{c}]": w for c, w in lone.items()}
     for name, weights in by_distance.items():
         signs[name] = np.zeros(len(copies))
         signs[name][pooled.part] = weights
     for table, real in (("train", train), ("test", test)):
-        what = f"share of synthetic records that equal {table} records one to one, if sizes are made equal"
+        what = (
+            f"share of synthetic {counted} that equal {table} {counted} one to one, if sizes are made equal"
+        )
         yield Measure(GROUP, f"matched_{table}", one_to_one(synthetic, real), True, what)
     found = exchange_p_values(signs, pooled, rng)
     what = f"p-value of all {len(found)} signs of memorisation together, by exchanges of who trained"

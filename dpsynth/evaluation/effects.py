@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few
+from dpsynth.checks import Counted, few
 from dpsynth.evaluation.regression import (
     PRIOR_STD,
     Coefficient,
@@ -43,7 +43,7 @@ GROUP = "Replication"
 
 #: what the intervals of the synthetic table do not say
 CAUTION = (
-    "The synthetic intervals treat the synthetic records as an independent sample of real ones. They leave "
+    "The synthetic intervals treat the synthetic {records} as an independent sample of real ones. They leave "
     "out the noise added for privacy and the error of the generator. The rows of a table adjusted to noisy "
     "counts are not independent. So these intervals are too short."
 )
@@ -170,9 +170,13 @@ def enough_complete(
     told = []
     for k in left_out:
         table = max(frames, key=lambda t: float(missing[t][:, k].mean()))
-        told.append(f"{names[k]} (missing in {missing[table][:, k].mean():.1%} of the {table} records)")
+        told.append(
+            f"{names[k]} (missing in {missing[table][:, k].mean():.1%} of the {table} {schema.counted})"
+        )
     predictors = tuple(names[k] for k in kept)
-    sentence = f"Left out of the usual study, because it needs every value of a record: {few(told)}."
+    sentence = (
+        f"Left out of the usual study, because it needs every value of a {schema.counted.one}: {few(told)}."
+    )
     units = {name: step for name, step in model.units.items() if name in predictors}
     logs = {name: log for name, log in model.logs.items() if name in (*predictors, model.outcome)}
     return replace(model, predictors=predictors, units=units, logs=logs), sentence
@@ -237,13 +241,13 @@ class Replication:
         """Names of the terms."""
         return tuple(dict.fromkeys(row["term"] for row in self.rows))
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, counted: Counted = Counted.RECORDS) -> tuple[str, ...]:
         """Return everything unusual about the two fits, a sentence each, the gravest first."""
         found: list[str] = [self.remark] if self.remark else []
         if self.separated:
             found.append(
                 f"A combination of the terms gives {self.model.outcome} without an error for some or all "
-                f"of the {' and of the '.join(self.separated)} records, so that odds ratios without end "
+                f"of the {' and of the '.join(self.separated)} {counted}, so that odds ratios without end "
                 "fit best. Both tables were fitted with a normal prior on every slope instead (ridge "
                 f"regression, standard deviation {PRIOR_STD:g} log odds a real standard deviation of the "
                 "term), which draws estimates towards no effect."
@@ -251,25 +255,25 @@ class Replication:
         sides = (("real", self.real, self.real_design), ("synthetic", self.synthetic, self.synthetic_design))
         for name, fitted, _ in sides:
             if fitted.problem:
-                found.append(f"No estimate from the {name} records: {fitted.problem}.")
+                found.append(f"No estimate from the {name} {counted}: {fitted.problem}.")
         for name, _, data in sides:
             if data.dropped:
-                found.append(f"Left out in the {name} records: {_listed(data.dropped)}.")
+                found.append(f"Left out in the {name} {counted}: {_listed(data.dropped)}.")
             if data.n_settled:
                 found.append(
-                    f"{data.n_settled:,} of {data.n_table:,} {name} records, whose category settles the "
+                    f"{data.n_settled:,} of {data.n_table:,} {name} {counted}, whose category settles the "
                     "outcome, say nothing about the other terms and were left out."
                 )
         for name, fitted, data in sides:
             if data.n_incomplete:
                 found.append(
-                    f"{data.n_incomplete:,} of {data.n_table:,} {name} records "
+                    f"{data.n_incomplete:,} of {data.n_table:,} {name} {counted} "
                     f"({data.n_incomplete / data.n_table:.1%}) lack a value and were left out."
                 )
             if name in self.sampled:
-                found.append(f"A random {data.n_table:,} of the {name} records were used.")
+                found.append(f"A random {data.n_table:,} of the {name} {counted} were used.")
             if fitted.remark:
-                found.append(f"In the {name} records {fitted.remark}.")
+                found.append(f"In the {name} {counted} {fitted.remark}.")
         return tuple(found)
 
 
@@ -371,7 +375,7 @@ def replication(
 def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, suffix: str) -> Findings:
     model, terms = result.model, result.terms
     rows = [*result.rows]
-    notes = result.notes()
+    notes = result.notes(schema.counted)
     over = f"over {result.compared} of {len(terms)} terms of the {model.kind} model of {model.outcome}"
     if not result.compared:
         told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
@@ -408,7 +412,7 @@ def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, su
         measure=MEASURES[model.kind],
         level=result.level,
         separated=result.separated,
-        note=" ".join((*notes, CAUTION)),
+        note=" ".join((*notes, schema.counted.fill(CAUTION))),
     )
     return found
 

@@ -166,8 +166,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     }
     measures, details = findings.measures, findings.details
     if tables.patients is not None:  # a record is then a patient's levels
-        public["counted"] = tables.patients.counted
-        measures = [replace(m, detail=tables.patients.in_words(m.detail)) for m in measures]
+        public["counted"] = schema.counted
     public["unconfirmed"] = ", ".join(described.unconfirmed)
     if described.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records

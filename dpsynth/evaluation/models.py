@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few
+from dpsynth.checks import Counted, few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import FALSE_ALARMS, FEWEST
 from dpsynth.evaluation.tables import ClassifierEncoding, Progress, silent
@@ -104,23 +104,24 @@ def mode_collapse(
     made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
     if not len(made) or not len(real):
         table = "training" if len(made) else "synthetic"
-        return (None, f"no {table} record has a known {outcome}")
+        return (None, f"no {table} {schema.counted.one} has a known {outcome}")
     column = schema.column(outcome)
     if column.is_numeric:
-        return _collapsed_number(made, real, outcome)
+        return _collapsed_number(made, real, outcome, schema.counted)
     names = [f"{outcome} = {category!r}" for category in column.categories]
     counts = [(int((made == code).sum()), int((real == code).sum())) for code in range(len(names))]
     judged = [code for code, (_, n_real) in enumerate(counts) if n_real >= FEWEST]
     sizes = (len(made), len(real))
     lost = [code for code in judged if _is_lost(*counts[code], *sizes, FALSE_ALARMS / len(judged))]
     gone = [code for code, (n_made, n_real) in enumerate(counts) if n_real and not n_made]
-    told = few(_told(names[code], *counts[code], *sizes) for code in lost or gone)
+    told = few(_told(names[code], *counts[code], *sizes, schema.counted) for code in lost or gone)
     if lost:
         return True, told
-    chance = f". Absent by chance, or of fewer than {FEWEST} training records: {told}" if gone else ""
+    few_ones = f"fewer than {FEWEST} training {schema.counted}"
+    chance = f". Absent by chance, or of {few_ones}: {told}" if gone else ""
     if not judged:
-        return None, f"no {outcome} has {FEWEST} training records{chance}"
-    return False, f"no {outcome} of at least {FEWEST} training records got lost{chance}"
+        return None, f"no {outcome} has {FEWEST} training {schema.counted}{chance}"
+    return False, f"no {outcome} of at least {FEWEST} training {schema.counted} got lost{chance}"
 
 
 def _is_lost(n_made: int, n_real: int, all_made: int, all_real: int, error: float) -> bool:
@@ -131,17 +132,22 @@ def _is_lost(n_made: int, n_real: int, all_made: int, all_real: int, error: floa
     return bool(hypergeom.cdf(n_made, all_made + all_real, n_made + n_real, all_made) <= error)
 
 
-def _told(what: str, n_made: int, n_real: int, all_made: int, all_real: int) -> str:
-    return f"{what} ({n_real:,} of {all_real:,} training records, {n_made:,} of {all_made:,} synthetic ones)"
+def _told(what: str, n_made: int, n_real: int, all_made: int, all_real: int, counted: Counted) -> str:
+    return (
+        f"{what} ({n_real:,} of {all_real:,} training {counted}, {n_made:,} of {all_made:,} synthetic ones)"
+    )
 
 
 def _collapsed_number(
-    made: NDArray[np.int64 | np.float64], real: NDArray[np.int64 | np.float64], outcome: str
+    made: NDArray[np.int64 | np.float64],
+    real: NDArray[np.int64 | np.float64],
+    outcome: str,
+    counted: Counted,
 ) -> tuple[bool | None, str]:
     from scipy.stats import levene
 
     if min(len(made), len(real)) < FEWEST:
-        return None, f"fewer than {FEWEST} records have a known {outcome}"
+        return None, f"fewer than {FEWEST} {counted} have a known {outcome}"
     spread_made, spread_real = float(made.std()), float(real.std())
     smaller = spread_made < LOST_RATIO * spread_real
     collapsed = bool(smaller and levene(made, real, center="median").pvalue <= FALSE_ALARMS)
@@ -149,8 +155,8 @@ def _collapsed_number(
     by_chance = " beyond chance" if smaller and not collapsed else ""
     return (
         collapsed,
-        f"the standard deviation of {outcome}, {spread_made:.4g} in the synthetic records, is {what} "
-        f"{spread_real:.4g} in the training records{by_chance}",
+        f"the standard deviation of {outcome}, {spread_made:.4g} in the synthetic {counted}, is {what} "
+        f"{spread_real:.4g} in the training {counted}{by_chance}",
     )
 
 
@@ -336,13 +342,14 @@ def learn_and_predict(
     n_categories = None if kind == "numeric" else len(column.categories)
     train, y = known_outcomes(train, schema, outcome)
     if not len(y):
-        return Learned.failed(models, f"no training record has a known {outcome}: nothing to learn")
+        why = f"no training {schema.counted.one} has a known {outcome}: nothing to learn"
+        return Learned.failed(models, why)
     one_class = len(np.unique(y)) < 2
     if one_class and n_categories is not None:
         code = int(y[0])
         certain = np.tile(np.eye(n_categories)[code], (len(test), 1))
         note = (
-            f"every training record has {outcome} = {column.categories[code]!r}: "
+            f"every training {schema.counted.one} has {outcome} = {column.categories[code]!r}: "
             "nothing to learn, AUC 0.5 by convention"
         )
         return Learned({name: Prediction(certain) for name in models}, note)
@@ -357,5 +364,5 @@ def learn_and_predict(
         seed = int(rng.integers(2**31 - 1))
         predictions[name] = fit_and_predict(model, seed, (x_train, y), x_test, n_categories)
         progress(done / len(models))
-    note = f"every training record has {outcome} = {y[0]:g}: nothing to learn" if one_class else ""
-    return Learned(predictions, note)
+    constant = f"every training {schema.counted.one} has {outcome} = {y[0]:g}: nothing to learn"
+    return Learned(predictions, constant if one_class else "")

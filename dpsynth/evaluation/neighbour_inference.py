@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.neighbours import (
     METRICS,
     TIE_TOLERANCE,
@@ -454,6 +455,7 @@ def neighbours(
     copied records. ``records`` should be at least the size of the tables if time allows.
     """
     limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
+    counted = tables.schema.counted
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)
     intervals = partial(accuracy_intervals, rng=rng, level=settings.level, metric=metric)
     permuted = partial(
@@ -466,16 +468,16 @@ def neighbours(
 
     def told(measures: list[Measure], real: int) -> Findings:
         total = min(len(tables.synthetic), real)
-        return on_part(measures, "nearest neighbours", min(limit, total), total, settings.level)
+        return on_part(measures, "nearest neighbours", min(limit, total), total, settings.level, counted)
 
     against = min(len(tables.synthetic), len(tables.train), limit)
     made = part(tables.synthetic, min(len(tables.synthetic), limit))
     real = part(tables.train, against)
     if tables.test is None:
         comparison = intervals(real, made[:against])
-        measures = [*_accuracy("train", "training", comparison)]
+        measures = [*_accuracy("train", "training", comparison, counted)]
         alike = permuted(real, made[:against])
-        return told([*measures, *_p_values(alike, "training", alike)], len(tables.train))
+        return told([*measures, *_p_values(alike, "training", alike, counted)], len(tables.train))
 
     size = min(len(tables.synthetic), len(tables.test), limit)
     held_out = part(tables.test, size)
@@ -493,22 +495,23 @@ def neighbours(
     first = intervals(real, made[:against]) if against > common else found.train
     second = intervals(held_out, made[:size]) if size > common else found.test
     measures = [
-        *_accuracy("train", "training", first),
-        *_accuracy("test", "test", second),
+        *_accuracy("train", "training", first, counted),
+        *_accuracy("test", "test", second, counted),
         _measure(
             "privacy_loss",
             found.privacy_loss,
-            f"accuracy against {common} test minus against {common} training records. Above 0 the "
-            "synthetic records lie closer to training records than to new ones",
+            f"accuracy against {common} test minus against {common} training {counted}. Above 0 the "
+            f"synthetic {counted} lie closer to training {counted} than to new ones",
+            counted,
         ),
     ]
     independent = permuted(held_out, made[:size])
     progress(0.9)
-    measures += _p_values(independent, "test", permuted(real, made[:against]))
+    measures += _p_values(independent, "test", permuted(real, made[:against]), counted)
     real_sides = permuted(real, held_out)
     what = (
-        f"p-value, small where held-out records differ from training ones: {real_sides.n_real} "
-        f"training and {real_sides.n_synthetic} test records. Then they are no baseline for memorisation"
+        f"p-value, small where held-out {counted} differ from training ones: {real_sides.n_real} "
+        f"training and {real_sides.n_synthetic} test {counted}. Then they are no baseline for memorisation"
     )
     measures.append(Measure(GROUP, "nn_train_test_p", real_sides.p_apart, True, what))
     return told(measures, min(len(tables.train), len(tables.test)))
@@ -521,32 +524,35 @@ def _points(
     return metric.encode(frame.iloc[rng.permutation(len(frame))[:size]], schema)
 
 
-def _accuracy(suffix: str, table: str, found: AccuracyIntervals) -> Iterator[Measure]:
-    what = f"nearest-neighbour accuracy against {found.accuracy.n_real} {table} records"
+def _accuracy(suffix: str, table: str, found: AccuracyIntervals, counted: Counted) -> Iterator[Measure]:
+    what = f"nearest-neighbour accuracy against {found.accuracy.n_real} {table} {counted}"
     name = f"nn_accuracy_{suffix}"
-    yield _measure(name, found.both, f"{what}, 0.5 is best")
-    yield _measure(f"{name}_real", found.real, f"{what}, real side")
-    yield _measure(f"{name}_synthetic", found.synthetic, f"{what}, synthetic side")
+    yield _measure(name, found.both, f"{what}, 0.5 is best", counted)
+    yield _measure(f"{name}_real", found.real, f"{what}, real side", counted)
+    yield _measure(f"{name}_synthetic", found.synthetic, f"{what}, synthetic side", counted)
 
 
-def _measure(name: str, interval: AccuracyInterval, detail: str) -> Measure:
+def _measure(name: str, interval: AccuracyInterval, detail: str, counted: Counted) -> Measure:
     over = (
-        f". {interval.level:.0%} interval over records, the generator held fixed"
+        f". {interval.level:.0%} interval over {counted}, the generator held fixed"
         if interval.lower is not None
-        else f". No interval with fewer than {SMALLEST} records"
+        else f". No interval with fewer than {SMALLEST} {counted}"
     )
     return Measure(GROUP, name, interval.value, True, detail + over, interval.lower, interval.upper)
 
 
-def _p_values(found: SameDistribution, table: str, trained: SameDistribution) -> Iterator[Measure]:
+def _p_values(
+    found: SameDistribution, table: str, trained: SameDistribution, counted: Counted
+) -> Iterator[Measure]:
+    close = f"small where synthetic {counted} are too close"
     values = (
         ("nn_same_distribution_p", found.p_value, found, table, "same distribution, two-sided"),
         ("nn_apart_p", found.p_apart, found, table, "small where distributions differ"),
-        ("nn_copies_p", trained.p_close, trained, "training", "small where synthetic records are too close"),
+        ("nn_copies_p", trained.p_close, trained, "training", close),
     )
-    for name, value, test, records, meaning in values:
+    for name, value, test, of, meaning in values:
         what = (
-            f"p-value, {meaning}: {test.n_real} {records} and {test.n_synthetic} synthetic records, "
+            f"p-value, {meaning}: {test.n_real} {of} and {test.n_synthetic} synthetic {counted}, "
             f"{test.permutations} permutations of which is which"
         )
         yield Measure(GROUP, name, value, True, what)

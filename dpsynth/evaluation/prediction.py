@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import Estimate, auc, share, share_difference
 from dpsynth.evaluation.models import (
     Learned,
@@ -58,7 +59,7 @@ Key = tuple[str, str, str]
 _TRAINED_ON = {
     "synthetic": ("", "train on synthetic, test on real"),
     "train": ("_real", "train on real, test on real"),
-    "difference": ("_difference", "synthetic minus real training, same test records"),
+    "difference": ("_difference", "synthetic minus real training, same test {records}"),
 }
 
 
@@ -76,8 +77,10 @@ class Scoreboard:
         column: Column,
         y: NDArray[np.int64 | np.float64],
         learned: Mapping[TrainedOn, Learned],
+        counted: Counted = Counted.RECORDS,
     ) -> None:
         self.group, self.column, self.y, self.learned = group, column, y, learned
+        self.counted = counted
         self.kind = outcome_kind(column)
         self.models = list(learned["synthetic"].predictions)
         self._scorers = {
@@ -122,7 +125,7 @@ class Scoreboard:
         table, model, score = key
         part, words = _TRAINED_ON[table]
         name = f"{score}{part}_{model}"
-        what = f"{words}, {SCORES[self.kind][score]}"
+        what = f"{self.counted.fill(words)}, {self.counted.fill(SCORES[self.kind][score])}"
         if score in ("rmse", "mae") and self.column.unit:
             what += f" ({self.column.unit})"
         if model == "mean":
@@ -133,7 +136,7 @@ class Scoreboard:
         notes = [trained.note for on, trained in self.learned.items() if table in (on, "difference")]
         interval = percentile_interval(self.resampled[key], level) if self.resampled else None
         if not self.resampled:
-            notes.append("too few test records for an interval")
+            notes.append(f"too few test {self.counted} for an interval")
         elif interval is None:
             notes.append("no interval: not defined in more than a tenth of the resamples")
         elif interval[0] == interval[1]:
@@ -157,7 +160,7 @@ class Scoreboard:
         if np.isfinite(self.point[key][0]):
             return ""
         if len(np.unique(self.y)) < 2:
-            return f"every test record has the same {self.column.name}: not defined"
+            return f"every test {self.counted.one} has the same {self.column.name}: not defined"
         if self.kind == "numeric":
             return "the predictions are all equal: not defined"
         return "the predictions are all equal, or part the outcomes completely: no finite slope"
@@ -189,7 +192,7 @@ def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.
     :func:`~dpsynth.evaluation.models.mode_collapse` says.
     """
     schema = tables.schema
-    column = schema.column(outcome)
+    column, counted = schema.column(outcome), schema.counted
     for table, frame in (("synthetic", tables.synthetic), ("train", tables.train), ("test", tables.test)):
         if frame is None:
             continue
@@ -199,15 +202,15 @@ def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.
         for name, what, value, interval in rates(values, column, table, level):
             detail = f"{what}, {table}"
             if not len(values):
-                detail += f": no record has a known {outcome}"
+                detail += f": no {counted.one} has a known {outcome}"
             # The synthetic table's own rate is a fact about it; what the noise did to it is not in an
             # interval over its records, which would be read as one for the real rate.
             lower, upper = interval if internal and interval else (None, None)
             yield Measure(group, name, value, internal, detail, lower, upper)
         if table == "synthetic":
-            yield _constant(values, column, group)
+            yield _constant(values, column, group, counted)
     lost, reason = mode_collapse(tables.synthetic, tables.train, schema, outcome)
-    detail = f"1 if an outcome of the training records got lost: {reason}"
+    detail = f"1 if an outcome of the training {counted} got lost: {reason}"
     yield Measure(group, "mode_collapse", None if lost is None else int(lost), True, detail)
 
 
@@ -240,16 +243,18 @@ def _numbers(
     yield f"outcome_sd_{table}", f"standard deviation of {column.name}{unit}", spread, None
 
 
-def _constant(values: NDArray[np.int64 | np.float64], column: Column, group: str) -> Measure:
+def _constant(
+    values: NDArray[np.int64 | np.float64], column: Column, group: str, counted: Counted
+) -> Measure:
     different = np.unique(values)
     value: int | None = None
     if not len(different):
-        sentence = f"no synthetic record has a known {column.name}"
+        sentence = f"no synthetic {counted.one} has a known {column.name}"
     elif len(different) > 1:
         value, sentence = 0, f"{column.name} varies in the synthetic table"
     else:
         only = f"{different[0]:g}" if column.is_numeric else repr(column.categories[int(different[0])])
-        value, sentence = 1, f"every synthetic record has {column.name} = {only}"
+        value, sentence = 1, f"every synthetic {counted.one} has {column.name} = {only}"
     detail = f"1 if one outcome only occurs: {sentence}"
     return Measure(group, "outcome_constant_synthetic", value, False, detail)
 
@@ -287,7 +292,7 @@ def learned_arms(
     learned = {}
     for done, (arm, table) in enumerate(tables_of.items()):
         if not len(y):
-            learned[arm] = Learned.failed(models, f"no test record has a known {outcome}")
+            learned[arm] = Learned.failed(models, f"no test {schema.counted.one} has a known {outcome}")
             continue
         rows = table.iloc[random_rows(len(table), limit, rng)]
         share = within(progress, done / len(tables_of), (done + 1) / len(tables_of))
@@ -318,7 +323,9 @@ def utility(
     group = f"Utility: predicting {outcome}"
     results = Findings([*outcome_rates(tables, outcome, group=group, level=settings.level)])
     results.measures += [
-        Measure(group, f"outcome_auc[{leak.column}]", leak.auc, True, f"real records, one column: {leak}")
+        Measure(
+            group, f"outcome_auc[{leak.column}]", leak.auc, True, f"real {schema.counted}, one column: {leak}"
+        )
         for leak in find_leaks(tables.train, outcome)
     ]
     if test is None:
@@ -326,14 +333,14 @@ def utility(
 
     chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
     found = learned_arms(tables, test, settings, outcome, chosen, rng, within(progress, 0.0, _TRAINING))
-    board = Scoreboard(group, schema.column(outcome), found.y, found.learned)
+    board = Scoreboard(group, schema.column(outcome), found.y, found.learned, schema.counted)
     board.resample(RESAMPLES, rng)
     progress(1.0)
     longest = max(len(tables.synthetic), len(tables.train) if settings.reference else 0)
-    limit = settings.most(schema, LEARNED)
+    limit, level = settings.most(schema, LEARNED), settings.level
     results.join(
-        on_part((), "training models", min(limit, longest), longest, settings.level),
-        on_part(board.measures(settings.level), "testing models", found.tested, len(test), settings.level),
+        on_part((), "training models", min(limit, longest), longest, level, schema.counted),
+        on_part(board.measures(level), "testing models", found.tested, len(test), level, schema.counted),
     )
     for name, rows in board.curves():
         results.frame(name, rows, confidential=True)
@@ -380,13 +387,13 @@ def compare_subgroups(
     elif outcome_kind(schema.column(outcome)) != "binary":
         note = f"Scores need an outcome of two categories, and {outcome} is none."
     elif tables.test is None:
-        note = "Scores need held-out records, and none were given."
+        note = f"Scores need held-out {schema.counted}, and none were given."
     else:
         event = f"{outcome} = {schema.column(outcome).categories[1]}"
         model, first = next(iter(chosen_models("binary", settings.models).items()))
         tested = learned_arms(tables, tables.test, settings, outcome, {model: first}, rng, progress)
         total = len(tables.test)
-        found.join(on_part((), "errors by subgroup", tested.tested, total, settings.level))
+        found.join(on_part((), "errors by subgroup", tested.tested, total, settings.level, schema.counted))
     of = {"event": event, "model": model, "level": settings.level, "fewest": FEWEST, "note": note}
     rows = [{**row, **of} for grouping in chosen for row in _rows(grouping, tables, settings.level, tested)]
     found.frame("subgroups", rows, confidential=True)

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few
+from dpsynth.checks import Counted, few
 from dpsynth.evaluation.tables import random_rows
 from dpsynth.studies.model import MAX_TERMS, EffectsModel, Kind, Term, column_values, model_terms
 from dpsynth.table.schema import Schema
@@ -59,6 +59,7 @@ class DesignMatrix:
     n_settled: int  # those left out because their category settles the outcome
     dropped: tuple[tuple[str, str], ...]  # terms that this table cannot estimate, and why
     problem: str = ""  # why nothing can be fitted, in one sentence; empty otherwise
+    counted: Counted = Counted.RECORDS
 
 
 def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> DesignMatrix:
@@ -88,12 +89,13 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> DesignMa
     plan, dropped = _plan(model_terms(schema, model), schema, values, kept, {**absent, **reasons})
     problem = ""
     if not complete.any():
-        problem = "no record has all values of the model" if known.any() else "no record has a known outcome"
+        one, what = schema.counted.one, "all values of the model" if known.any() else "a known outcome"
+        problem = f"no {one} has {what}"
         # each of the columns is then constant or absent, which says nothing more
         plan, dropped = [], []
     elif not kept.any():
         settling = few(dict.fromkeys(name for name, _ in reasons))
-        problem = f"the outcome is perfectly separated: {settling} gives it for every record"
+        problem = f"the outcome is perfectly separated: {settling} gives it for every {schema.counted.one}"
         plan, dropped = [], []
     elif len(plan) > MAX_TERMS:
         problem = f"the model has {len(plan):,} terms, and at most {MAX_TERMS} are fitted"
@@ -111,6 +113,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> DesignMa
         n_settled=int(complete.sum() - kept.sum()),
         dropped=tuple(dropped),
         problem=problem,
+        counted=schema.counted,
     )
 
 
@@ -141,7 +144,11 @@ def _plan(
             # The column still adjusts the others; its contrasts against the reference are unknown.
             reference = schema.column(term.column).categories[0]
             settled = reasons.get((term.column, 0))
-            reason = f"of the reference {reference}: {settled}" if settled else f"no record has {reference}"
+            reason = (
+                f"of the reference {reference}: {settled}"
+                if settled
+                else f"no {schema.counted.one} has {reference}"
+            )
             if term.category != numbers.min():
                 plan.append(("", term))
         if reason is None:
@@ -178,7 +185,7 @@ def _unsettled(
                     continue
                 every = f"every one of its {count[code]:,}" if count[code] > 1 else "its only"
                 outcome = shown[1 if always else 0]
-                record = "records" if count[code] > 1 else "record"
+                record = schema.counted if count[code] > 1 else schema.counted.one
                 reasons[name, int(code)] = f"{every} {record} has {model.outcome} = {outcome}"
                 kept &= numbers != code
                 again = True
@@ -252,7 +259,9 @@ def fit_regression(
     centre, scale = data.x.mean(axis=0), data.x.std(axis=0)
     if not scale.all():  # possible only where a part of the records was drawn
         constant = data.names[int(np.argmin(scale))] or "a category"
-        return Fit(n=n, problem=f"the term {constant} is constant among the records used", remark=remark)
+        return Fit(
+            n=n, problem=f"the term {constant} is constant among the {data.counted} used", remark=remark
+        )
     z = (data.x - centre) / scale
     problem = _singular(z, data.names)
     if problem:
@@ -265,7 +274,7 @@ def fit_regression(
 
     values, errors = solved[0] / scale, solved[1] / scale
     if not (np.isfinite(values).all() and np.isfinite(errors).all() and (errors > 0).all()):
-        problem = "the records hold too little about the terms to give standard errors"
+        problem = f"the {data.counted} hold too little about the terms to give standard errors"
         return Fit(n=n, problem=problem, remark=remark)
     reference = stats.t(n - z.shape[1] - 1) if kind == "linear" else stats.norm
     half = float(reference.ppf(0.5 + level / 2)) * errors
@@ -285,7 +294,7 @@ def _fewer_event_times(data: DesignMatrix, rng: np.random.Generator) -> tuple[De
         return data, ""
     size = int(len(data.y) * MAX_EVENT_TIMES / distinct)
     part = random_rows(len(data.y), size, rng)
-    remark = f"the Cox model was fitted to a random {size:,} of {len(data.y):,} records"
+    remark = f"the Cox model was fitted to a random {size:,} of {len(data.y):,} {data.counted}"
     return replace(data, x=data.x[part], y=data.y[part], duration=data.duration[part]), remark
 
 
@@ -296,13 +305,14 @@ def _unfit(data: DesignMatrix, kind: Kind) -> str:
     if kind == "cox" and not events:
         return "no event is observed"
     if kind == "logistic" and events in (0, n):
-        return "the outcome is the same in every record used"
+        return f"the outcome is the same in every {data.counted.one} used"
     if kind == "linear" and np.ptp(data.y) == 0:
-        return "the outcome is the same in every record used"
+        return f"the outcome is the same in every {data.counted.one} used"
     if not p:
         return "no term is left to estimate"
     if n < p + 2:
-        return f"{n:,} complete record{'s are' if n > 1 else ' is'} too few for {p:,} term{'s' * (p > 1)}"
+        some = f"{data.counted} are" if n > 1 else f"{data.counted.one} is"
+        return f"{n:,} complete {some} too few for {p:,} term{'s' * (p > 1)}"
     if kind == "cox" and events < p:
         return f"{events:,} event{'s are' if events > 1 else ' is'} too few for {p:,} term{'s' * (p > 1)}"
     return ""
@@ -394,7 +404,7 @@ def _no_maximum(z: Floats, data: DesignMatrix, slopes: Floats, kind: Kind) -> st
     if tractable and separated(_with_intercept(z), data.y):
         return (
             "the outcome is separated: a combination of the terms gives it without an error for some or "
-            "all records, and coefficients are infinite"
+            f"all {data.counted}, and coefficients are infinite"
         )
     if np.abs(slopes).max() > _FAR:
         name = data.names[int(np.argmax(np.abs(slopes)))] or "a category"

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import few
+from dpsynth.checks import Counted, few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.associations import association_blocks, association_findings
 from dpsynth.evaluation.discriminator import FOLDS, Discrimination, discriminate
@@ -455,7 +455,7 @@ def _all_declared(column: Column, values: list[object]) -> bool:
 
 GROUP = "Similarity to the training records"
 _TVD = "total variation distance of single columns"
-_HELD_OUT = "the same between training and held-out records"
+_HELD_OUT = "the same between training and held-out {records}"
 
 _estimated = partial(Measure.estimated, GROUP)
 
@@ -469,7 +469,7 @@ def similarity(
     classifier uses a random part of each table, everything else whole tables. More than 200 columns are
     compared by a random part of their pairs, unless all records are asked for.
     """
-    schema, level = tables.schema, settings.level
+    schema, level, counted = tables.schema, settings.level, tables.schema.counted
     limit = settings.most(schema, COMPARED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
     # First of all draws: those below are as many as real records make them, and a heat map names the columns.
@@ -481,7 +481,7 @@ def similarity(
     columns = against(synthetic)
     baseline = None if test is None else against(test)
     progress(0.15)
-    found = Findings([*_means(columns, baseline)])
+    found = Findings([*_means(columns, baseline, counted)])
     found.join(association_findings(synthetic, train, test, schema, scored, group=GROUP))
     progress(0.3)
     apart = None
@@ -489,10 +489,10 @@ def similarity(
         apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level)
     progress(0.95)
     total = min(len(train), len(synthetic))
-    used, step = min(limit, total), "separating synthetic from real records"
-    found.join(on_part(_discrimination(apart), step, used, total, level))
+    used, step = min(limit, total), f"separating synthetic from real {counted}"
+    found.join(on_part(_discrimination(apart, counted), step, used, total, level, counted))
     found.measures += _coverage(synthetic, train, test, schema)
-    found.measures += _per_column(columns)
+    found.measures += _per_column(columns, counted)
     found.measures += conformity_measures(tables.raw["synthetic"], tables.described.table, tables.left_out)
     # suggestions are about rows: if patients have several, about these (see trajectories)
     asked = suggested(schema) if tables.patients is None else ()
@@ -508,7 +508,9 @@ def similarity(
     return found
 
 
-def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Iterator[Measure]:
+def _means(
+    columns: list[ColumnDifference], baseline: list[ColumnDifference] | None, counted: Counted
+) -> Iterator[Measure]:
     mean = float(np.mean([entry.tvd.estimate.value for entry in columns]))
     yield Measure(GROUP, "tvd_mean", mean, True, f"{_TVD}, mean of columns")
     chance = float(np.mean([entry.tvd.chance for entry in columns]))
@@ -516,20 +518,20 @@ def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | N
     yield Measure(GROUP, "tvd_mean_chance", chance, True, what)
     if baseline is not None:
         fresh = float(np.mean([entry.tvd.estimate.value for entry in baseline]))
-        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, _HELD_OUT)
+        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, counted.fill(_HELD_OUT))
     gaps = [abs(c.missing_difference.value) for c in columns if c.missing_difference is not None]
     if gaps:
         what = "mean |difference| of missing-value rates, columns that may miss values"
         yield Measure(GROUP, "missing_rate_error", float(np.mean(gaps)), True, what)
 
 
-def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
+def _discrimination(apart: Discrimination | None, counted: Counted) -> Iterator[Measure]:
     if apart is None:
-        why = f"not defined: at least {FOLDS} records of each table are needed to separate them"
+        why = f"not defined: at least {FOLDS} {counted} of each table are needed to separate them"
         yield Measure(GROUP, "discriminator_auc", None, True, why)
         return
     for name, estimate in apart.auc.items():
-        what = f"AUC of separating synthetic from training records, {apart.size:,} of each, 0.5 is best"
+        what = f"AUC of separating synthetic from training {counted}, {apart.size:,} of each, 0.5 is best"
         yield _estimated(f"discriminator_auc_{name}", estimate, what)
     for column, loss in apart.importance.items():
         what = "what gradient boosting loses of its AUC when the column is shuffled"
@@ -541,25 +543,25 @@ def _coverage(
 ) -> Iterator[Measure]:
     found = category_coverage(train, synthetic, schema)
     if found is not None:
-        what = "share of the training records' categories that occur"
+        what = f"share of the training {schema.counted}' categories that occur"
         if not found.categories:
             yield Measure(GROUP, "category_coverage", None, True, f"{what}: there is none")
         else:
             yield Measure(GROUP, "category_coverage", found.value, True, f"{what}, of {found.categories:,}")
-            what = "the same for a fresh draw of as many records, on average"
+            what = f"the same for a fresh draw of as many {schema.counted}, on average"
             yield Measure(GROUP, "category_coverage_chance", found.chance, True, what)
     ranges = ranges_covered(train, synthetic, schema)
     if ranges:
         value = float(np.mean(list(ranges.values())))
-        what = "share of the training records' range of numbers that is covered, mean of columns"
+        what = f"share of the training {schema.counted}' range of numbers that is covered, mean of columns"
         yield Measure(GROUP, "range_coverage", value, True, what)
         held = ranges_covered(train, test, schema) if test is not None else {}
         if held:
-            what = "the same by held-out records"
+            what = f"the same by held-out {schema.counted}"
             yield Measure(GROUP, "range_coverage_baseline", float(np.mean(list(held.values()))), True, what)
 
 
-def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
+def _per_column(columns: list[ColumnDifference], counted: Counted) -> Iterator[Measure]:
     for entry in columns:
         what = f"{_TVD}, {entry.tvd.chance:.2g} by chance"
         yield _estimated(f"tvd[{entry.column}]", entry.tvd.estimate, what)
@@ -572,5 +574,5 @@ def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
         yield Measure(GROUP, f"missing_rate_synthetic{name}", entry.missing_synthetic, False, what)
         what = "share of missing values, train"
         yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
-        what = "synthetic minus train, interval over the records of both"
+        what = f"synthetic minus train, interval over the {counted} of both"
         yield _estimated(f"missing_rate_difference{name}", gap, what)

@@ -166,7 +166,7 @@ SCORES: dict[OutcomeKind, dict[str, str]] = {
         "auc": "area under the ROC curve, mean of one category against the rest (1 perfect, 0.5 chance)",
         "average_precision": "average precision, mean of one category against the rest (1 perfect)",
         "brier": "Brier score, sum over categories (0 perfect, 2 worst)",
-        "accuracy": "share of records whose most probable category is right",
+        "accuracy": "share of {records} whose most probable category is right",
         "log_loss": "log loss in nats (0 perfect), probabilities held above 1e-6",
     },
     "numeric": {

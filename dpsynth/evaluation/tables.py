@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_float_dtype
 
+from dpsynth.checks import Counted
 from dpsynth.errors import DataError, of_records
 from dpsynth.evaluation.results import Evaluation, Findings, Measure, Row, frame_rows, shown
 from dpsynth.patients.histories import Histories, levels_of
@@ -355,12 +356,20 @@ def random_rows(n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]
     return np.sort(rng.choice(n, size=size, replace=False))
 
 
-def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level: float) -> Findings:
+def on_part(
+    measures: Iterable[Measure],
+    what: str,
+    used: int,
+    total: int,
+    level: float,
+    counted: Counted = Counted.RECORDS,
+) -> Findings:
     """Add to measures on a random part of the records how much that adds to their error.
 
     The variance of an estimate is taken to fall as one over the records. Its standard error s on the part
     comes from its interval. The part adds ``s * sqrt(1 - used / total)`` to the error of the whole table.
-    ``what`` names the use of the records, in a few words. All measures rest on ``used`` records.
+    ``what`` names the use of the records, in a few words, and ``counted`` says what they are. All measures
+    rest on ``used`` records.
 
     Examples
     --------
@@ -379,10 +388,10 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
     for measure in measures:
         error = added[measure.name]
         adds = "" if error is None else f", which adds a standard error of {shown(error)}"
-        said = f"on a random {used:,} of {total:,} records{adds}"
+        said = f"on a random {used:,} of {total:,} {counted}{adds}"
         told.append(replace(measure, detail=f"{measure.detail}, {said}" if measure.detail else said))
     found = Findings(told)
-    found.frame("parts", [subsample(what, used, total, errors.get(worst), worst)], confidential=True)
+    found.frame("parts", [subsample(what, used, total, errors.get(worst), worst, counted)], confidential=True)
     return found
 
 

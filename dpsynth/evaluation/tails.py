@@ -38,6 +38,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.discriminator import separate_single_columns
 from dpsynth.evaluation.estimates import Clustered, Estimate, quantile, share_difference
 from dpsynth.evaluation.results import Findings, Measure, Row
@@ -251,7 +252,7 @@ def _frequent(
 
 
 TAILS, SINGLE = "Tails and point masses", "Single columns"
-_HELD_OUT = "the same between training and held-out records"
+_HELD_OUT = "the same between training and held-out {records}"
 _INTERVAL = "Interval for all columns together"
 
 
@@ -286,10 +287,11 @@ def columns_believed(
     baseline = None
     if test is not None:
         baseline = separate_single_columns(train, test, schema, rng=rng, limit=limit, level=level)
-    alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
+    reference = "training" if test is None else "held-out"
+    alone = _of_single_columns(single, baseline, reference, schema.counted)
     total = min(len(synthetic), len(train if test is None else test))
     if alone.measures:
-        told = on_part(alone.measures, "single columns", min(limit, total), total, level)
+        told = on_part(alone.measures, "single columns", min(limit, total), total, level, schema.counted)
         found.join(told, Findings(details=alone.details))
     return found
 
@@ -316,12 +318,10 @@ def _compared(
     rows = column_tails(train, synthetic, schema, level=level, unit=unit)
     fresh = [] if test is None else column_tails(train, test, schema, level=level, unit=unit)
     baseline = {(row["column"], row["measure"]): row["value"] for row in fresh if row["at"] is None}
-    found = Findings([*_of_tails(rows, fresh, level)])
+    noun = "rows" if of == "rows" else schema.counted
+    found = Findings([*_of_tails(rows, fresh, level, noun)])
     if of == "rows":
-        found.measures = [
-            replace(m, name=f"rows_{m.name}", detail=m.detail.replace("records", "rows"))
-            for m in found.measures
-        ]
+        found.measures = [replace(m, name=f"rows_{m.name}") for m in found.measures]
     beside = ({"of": of, **row, "baseline": baseline.get((row["column"], row["measure"]))} for row in rows)
     found.frame("tails", beside, confidential=True)
     return found
@@ -329,10 +329,10 @@ def _compared(
 
 #: what is measured of each column
 _OF_COLUMNS = {
-    "spread_ratio": "standard deviation, synthetic over training records",
-    "mean_ratio": "mean of numbers without negative values, synthetic over training records",
+    "spread_ratio": "standard deviation, synthetic over training {records}",
+    "mean_ratio": "mean of numbers without negative values, synthetic over training {records}",
     "percentile_1_error": (
-        "1st percentile, synthetic minus training, in standard deviations of training records"
+        "1st percentile, synthetic minus training, in standard deviations of training {records}"
     ),
     "percentile_99_error": "the same of the 99th percentile",
     "point_mass_error": (
@@ -349,14 +349,14 @@ _OF_WORST = {
     ),
     "percentile_error": (
         ("percentile_1_error", "percentile_99_error"),
-        "error of the 1st or 99th percentile in standard deviations of training records",
+        "error of the 1st or 99th percentile in standard deviations of training {records}",
         "0 is best",
     ),
     "point_mass_error": (("point_mass_error",), "difference of the shares at a frequent value", "0 is best"),
 }
 
 
-def _of_tails(found: Sequence[Row], fresh: Sequence[Row], level: float) -> Iterator[Measure]:
+def _of_tails(found: Sequence[Row], fresh: Sequence[Row], level: float, noun: str) -> Iterator[Measure]:
     def measure(name: str, estimate: Estimate, text: str) -> Measure:
         if np.isfinite(estimate.upper - estimate.lower):
             text += f". {_INTERVAL}"
@@ -368,15 +368,15 @@ def _of_tails(found: Sequence[Row], fresh: Sequence[Row], level: float) -> Itera
     for name, (kinds, what, aim) in _OF_WORST.items():
         worst, chance = (_worst(of, kinds) for of in (errors, by_chance))
         if worst is not None:
-            text = f"{what}, of the worst column, {worst[0]}. {aim}"
+            text = f"{what.format(records=noun)}, of the worst column, {worst[0]}. {aim}"
             yield measure(f"{name}_worst", worst[1], text)
         if worst is not None and chance is not None:
-            text = f"{_HELD_OUT}, of the worst column, {chance[0]}"
+            text = f"{_HELD_OUT.format(records=noun)}, of the worst column, {chance[0]}"
             yield Measure(TAILS, f"{name}_worst_baseline", chance[1].value, True, text)
     for name, what in _OF_COLUMNS.items():
         for kind, column, _, error in errors:
             if kind == name:
-                yield measure(f"{name}[{column}]", error, what)
+                yield measure(f"{name}[{column}]", error, what.format(records=noun))
 
 
 def _errors(found: Sequence[Row]) -> list[tuple[str, str, str, Estimate]]:
@@ -416,24 +416,28 @@ def _missing_cells(
     if ratio is None:  # every training record misses as many cells
         return Findings()
     what = (
-        f"standard deviation of missing cells a record, synthetic ({made:.3g}) over training ({real:.3g}). "
-        "Below 1, values that are missing together are not"
+        f"standard deviation of missing cells a {schema.counted.one}, synthetic ({made:.3g}) over training "
+        f"({real:.3g}). Below 1, values that are missing together are not"
     )
     name = "missing_cells_spread"
     measures = [Measure.estimated(TAILS, name, ratio, what)]
     fresh = None if test is None else missing_cells(train, test, schema, level)
     if fresh is not None and fresh[2] is not None:
-        measures.append(Measure(TAILS, f"{name}_baseline", fresh[2].value, True, _HELD_OUT))
+        measures.append(
+            Measure(TAILS, f"{name}_baseline", fresh[2].value, True, schema.counted.fill(_HELD_OUT))
+        )
     told = Findings(measures)
     ends = {"ratio": ratio.value, "lower": ratio.lower, "upper": ratio.upper}
     told.frame("missing_cells", [{"train": real, "synthetic": made, **ends}], confidential=True)
     return told
 
 
-def _of_single_columns(found: Sequence[Row], baseline: Sequence[Row] | None, reference: str) -> Findings:
+def _of_single_columns(
+    found: Sequence[Row], baseline: Sequence[Row] | None, reference: str, counted: Counted
+) -> Findings:
     if not found:
         return Findings()
-    what = f"AUC of separating synthetic from {reference} records by one column alone, 0.5 is best"
+    what = f"AUC of separating synthetic from {reference} {counted} by one column alone, 0.5 is best"
     auc = {row["column"]: Estimate(row["auc"], row["lower"], row["upper"]) for row in found}
     worst = max(auc, key=lambda name: auc[name].value)
     text = f"{what}, of the worst column, {worst}. {_INTERVAL}"
@@ -441,7 +445,9 @@ def _of_single_columns(found: Sequence[Row], baseline: Sequence[Row] | None, ref
     chance = {row["column"]: row["auc"] for row in baseline or ()}
     if chance:
         value = max(chance.values())
-        told.measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
+        told.measures.append(
+            Measure(SINGLE, "single_column_auc_worst_baseline", value, True, counted.fill(_HELD_OUT))
+        )
     told.measures += [
         Measure.estimated(SINGLE, f"single_column_auc[{name}]", estimate, f"{what}. {_INTERVAL}")
         for name, estimate in auc.items()

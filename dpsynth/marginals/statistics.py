@@ -178,7 +178,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         parts += ["1 for its number of missing values"] if self.panel else []
         number = self.sensitivity_squared
         counts = "1 count" if number == 1 else f"{number} counts"
-        return f"sqrt({number}) (a record is in {counts}: {', '.join(parts)})"
+        return f"sqrt({number}) (a {self.schema.counted.one} is in {counts}: {', '.join(parts)})"
 
     @property
     def detail(self) -> str:
@@ -188,7 +188,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
             return f"{of_columns}, no noise"
         return (
             f"{of_columns}, Gaussian noise: a count is off by about {self.noise_std:.3g} of {self.n:,.0f} "
-            f"records ({100 * self.noise_std / self.n:.2g} %)"
+            f"{self.schema.counted} ({100 * self.noise_std / self.n:.2g} %)"
         )
 
     def query(self, records: Records) -> list[Ints]:
@@ -480,7 +480,7 @@ class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[d
             return f"sqrt({self.count}) for {self.count} tables together"
         return (
             f"sqrt({self.count} + {self.with_outcome}/3) for {self.count} tables, and {self.with_outcome} of "
-            "the outcome and one column in which a record counts for sqrt(1/3)"
+            "the outcome and one column in which a {record} counts for sqrt(1/3)"
         )
 
     def query(self, records: Records) -> list[Ints]:
@@ -524,7 +524,7 @@ class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRel
     name = "pairwise statistics"
     l2_sensitivity = 1.0
     sensitivity = (
-        "1 (a record's products of all pairs of columns, and with the outcome, scaled down to length 1)"
+        "1 (a {record}'s products of all pairs of columns, and with the outcome, scaled down to length 1)"
     )
 
     @property
@@ -618,7 +618,8 @@ class NeighbourHistogramRelease(
     name = "nearest-neighbour histogram"
     l2_sensitivity = math.sqrt(2.0)
     sensitivity = (
-        "sqrt(2) (a record is in one group of the base model's draws, and adds Fourier features of length 1)"
+        "sqrt(2) (a {record} is in one group of the base model's draws, and adds Fourier features of "
+        "length 1)"
     )
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, StrictStr, ValidationError, model_validator
 
-from dpsynth.checks import Counted, about_patients, few
+from dpsynth.checks import PATIENT, Counted, few
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.codec import record
 from dpsynth.files.text import html_lines, one_sentence, read_yaml
@@ -113,7 +113,6 @@ class PatientSchema(TableSchema):
     files: tuple[PatientFile, ...] = ()
     rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
 
-    counted: ClassVar[Counted] = Counted.PATIENTS
     protected: ClassVar[str] = "patients"
 
     def __init__(self, **fields: Any) -> None:
@@ -186,6 +185,11 @@ class PatientSchema(TableSchema):
         return PatientFolder(self.files, given, self.unit, self.order, self.per_patient, self.terminal)
 
     @property
+    def counted(self) -> Counted:
+        """The records are patients."""
+        return Counted.PATIENTS
+
+    @property
     def most_rows(self) -> int:
         """The most rows of a patient that are used."""
         return self.most
@@ -220,10 +224,6 @@ class PatientSchema(TableSchema):
         if self.timed or self.order in rows:
             return rows
         return rows.assign(**{self.order: np.arange(len(rows))})
-
-    def in_words(self, text: str) -> str:
-        """A message about records as one about patients."""
-        return about_patients(text)
 
     def reads_folder(self, path: str | Path) -> bool:
         """Whether ``path`` is a folder that holds ``files``."""
@@ -445,7 +445,7 @@ class PatientSchema(TableSchema):
             n_public=self.n_public,
             outcome=self.outcome,
             name=self.name,
-            unit=f"one patient with all rows ({self.unit}, at most {self.most} rows are used)",
+            unit=f"{PATIENT} ({self.unit}, at most {self.most} rows are used)",
         )
 
 

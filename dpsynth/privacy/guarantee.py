@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from dpsynth.checks import together
+from dpsynth.checks import PATIENT, together
 from dpsynth.errors import DataError
 from dpsynth.files.storage import write_text
 from dpsynth.privacy.loss import ADD_REMOVE
@@ -23,8 +23,6 @@ WARNING = "NOT_PRIVATE.txt"
 NOT_PRIVATE = "NOT PRIVATE"
 #: what neighbouring tables differ in, where nobody says what a row is
 UNIT = "one row"
-#: first words of what they differ in, where a patient may have several rows
-PATIENT = "one patient with all rows"
 
 #: exceptions of a guarantee that are about the division of the records, and about earlier statistics
 STRATIFIED = "the stratified split: neighbouring tables are training parts, not whole tables"

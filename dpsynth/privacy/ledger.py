@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsynth.checks import about_patients, text, together
+from dpsynth.checks import PATIENT, Counted, text, together
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError
 from dpsynth.files.codec import record_as
 from dpsynth.files.storage import read_json, sealed, unsealed, write_text
 from dpsynth.files.text import html_lines, html_table, text_table
-from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, about_schema, round_up
+from dpsynth.privacy.guarantee import UNIT, Guarantee, about_schema, round_up
 from dpsynth.privacy.ledger_file import (
     COMPLETE,
     INTERRUPTED,
@@ -418,8 +418,10 @@ class Ledger:
     ) -> None:
         """Enter a noisy statistic of the private table before it is computed, never after.
 
-        The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does. If the
-        ledger has a file, and no run is being carried out, the statistic is a run of its own there.
+        The arguments are those of :class:`Entry`. ``{record}`` and ``{records}`` in ``sensitivity`` and
+        ``detail`` become the nouns of the ledger's unit (:class:`dpsynth.checks.Counted`). A name may be
+        posted again, as a second fit does. If the ledger has a file, and no run is being carried out, the
+        statistic is a run of its own there.
 
         Raises
         ------
@@ -430,9 +432,8 @@ class Ledger:
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
-        if self.unit.startswith(PATIENT):
-            sensitivity, detail = about_patients(sensitivity), about_patients(detail)
-        entry = Entry(name, event, sensitivity, adjacency, detail).checked().with_key()
+        entry, noun = Entry(name, event, sensitivity, adjacency, detail).checked(), Counted.of(self.unit)
+        entry = replace(entry, sensitivity=noun.fill(sensitivity), detail=noun.fill(detail)).with_key()
         with self._changing():
             stage = self._stage_now()
             run = self._reservation

@@ -332,7 +332,7 @@ class CriticRelease(Generic[Trained]):
     def detail(self) -> str:
         """The sampling, for the ledger."""
         if self.plan.sampling_prob == 1.0:
-            return f"{self.plan.steps} steps, each with every record"
+            return f"{self.plan.steps} steps, each with every {{record}}"
         return f"{self.plan.steps} Poisson-sampled steps, q = {self.plan.sampling_prob:.6g}"
 
     @property

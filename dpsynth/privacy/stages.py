@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.checks import in_range, text
+from dpsynth.checks import PATIENT, in_range, text
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.privacy.conversions import largest_tv
 from dpsynth.privacy.events import approx_tv_event, describe_event, event_from_dict, event_to_dict
-from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, is_of_patients
+from dpsynth.privacy.guarantee import UNIT, Guarantee, is_of_patients
 from dpsynth.privacy.loss import ADD_REMOVE, normalised
 from dpsynth.privacy.profile import Profile
 

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from dpsynth import datasets
-from dpsynth.checks import about_patients, few, together
+from dpsynth.checks import Counted, few, together
 from dpsynth.datasets.table import AnyTable, PatientTable, Table
 from dpsynth.errors import CONFIDENTIAL, DataError, InputError, PrivacyError
 from dpsynth.evaluation.tables import Tables
@@ -212,13 +212,13 @@ class BudgetPlan:
     unreviewed: tuple[str, ...] = ()
     unconfirmed: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
-    counted: str = "records"
+    counted: Counted = Counted.RECORDS
 
     @property
     def confidential(self) -> str:
         """Why the plan must not be shared, in a few sentences. Empty if it may be."""
         if self.unreviewed:
-            why = "Fields of the schema were read off the records, and nobody reviewed them"
+            why = f"Fields of the schema were read off the {self.counted}, and nobody reviewed them"
         elif self.unconfirmed:
             why = "Nobody confirmed that the lists of categories or codes of these columns are public"
         else:
@@ -243,7 +243,7 @@ class BudgetPlan:
             return f"No: a fit of {given} would be refused, for the reason below."
         group = ""
         if at.smallest_group is not None:
-            group = f", groups of {at.smallest_group:,} or more records survive"
+            group = f", groups of {at.smallest_group:,} or more {self.counted} survive"
         return f"{'Yes' if _enough(at, n) else 'No'}: with {given}{group}."
 
     @property
@@ -252,7 +252,7 @@ class BudgetPlan:
         tried = together([plain(each.epsilon) for each in self.forecasts])
         enough = [each for each in self.forecasts if _enough(each, self.records)]
         if not enough:
-            return f"None of {tried} is enough: use more records or fewer columns."
+            return f"None of {tried} is enough: use more {self.counted} or fewer columns."
         return f"{plain(enough[0].epsilon)} is the smallest of {tried} that is enough."
 
     def to_dict(self) -> dict[str, Any]:
@@ -282,7 +282,7 @@ class BudgetPlan:
             f"Which epsilon? {self.which_epsilon}",
             "",
             f"Noisy statistics at epsilon {plain(self.epsilon)}, delta {self.delta:.2g}, "
-            f"{self.records:,} records (taken as public), {self.columns} columns:",
+            f"{self.records:,} {self.counted} (taken as public), {self.columns} columns:",
             *_aligned(
                 [
                     ("statistic", "share", "epsilon alone", "noise per count"),
@@ -310,8 +310,7 @@ class BudgetPlan:
             lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice[:_MOST_ADVICE]]
             more = len(self.advice) - _MOST_ADVICE
             lines += [f"- and {more} more: the table is small for this budget."] if more > 0 else []
-        text = "\n".join([*lines, "", *_scope(self)])
-        return about_patients(text) if self.counted == "patients" else text
+        return "\n".join([*lines, "", *_scope(self)])
 
     @property
     def _studies(self) -> list[str]:
@@ -376,14 +375,14 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def _scope(found: BudgetPlan) -> list[str]:
     """The meaning of the words and of the estimates."""
     lines = [
-        f"Enough means: groups of {100 * _LARGEST_LOST:.0f} % of the records survive.",
+        f"Enough means: groups of {100 * _LARGEST_LOST:.0f} % of the {found.counted} survive.",
         "Guesses right: most right guesses about who is in the data, where half of the people are.",
-        "Noise: standard deviation of the noise in a single-column count, in records.",
-        f"Smallest group: fewest records with one value of a column whose count is within "
+        f"Noise: standard deviation of the noise in a single-column count, in {found.counted}.",
+        f"Smallest group: fewest {found.counted} with one value of a column whose count is within "
         f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} of 100 repeats.",
     ]
     if any(each.smallest_pair is not None for each in found.forecasts):
-        lines.append("Smallest pair: the same for records that share the values of two columns.")
+        lines.append(f"Smallest pair: the same for {found.counted} that share the values of two columns.")
     if any(each.means for each in found.forecasts):
         lines.append(
             "Noise in means: about the standard deviation that noise adds to the mean of a column, in its "
@@ -590,14 +589,14 @@ def _advice(schema: Schema, n: int, parts: Parts) -> list[Advice]:
         if n / size < group:
             why = (
                 f"It has {len(column.categories)} categories{' and missing values' * column.missing}, "
-                f"{n / size:,.0f} records each on average. A count needs {group:,}."
+                f"{n / size:,.0f} {schema.counted} each on average. A count needs {group:,}."
             )
             found.append((size, Advice(column.name, _coarsened(n // group - column.missing), why)))
         elif pair is not None and not column.is_ordinal and n / (size * classes) < smallest_group(pair):
             needed = smallest_group(pair)
             why = (
-                f"With the outcome it has {size * classes} cells, {n / (size * classes):,.0f} records each "
-                f"on average. A count needs {needed:,}."
+                f"With the outcome it has {size * classes} cells, {n / (size * classes):,.0f} "
+                f"{schema.counted} each on average. A count needs {needed:,}."
             )
             found.append(
                 (size, Advice(column.name, _coarsened(n // (needed * classes) - column.missing), why))

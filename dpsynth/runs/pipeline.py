@@ -226,11 +226,7 @@ def run(
         _check_checkpoint(folder, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config)
-        tell = log or (lambda line: None)
-
-        def say(line: str) -> None:
-            tell(schema.in_words(line))
-
+        say = log or (lambda line: None)
         part = training_schema(schema, config.split.test_fraction)
         if not resume:  # where the studies have been released
             check_options(schema, model.validate(), config.also)
@@ -250,7 +246,7 @@ def run(
             if evaluate and config.evaluate.enabled and test.records < 2:
                 raise of_records(
                     f"the evaluation needs at least 2 test {test.schema.protected}, got {test.records}. Give "
-                    "more records, a larger split.test_fraction, or --no-evaluate"
+                    f"more {test.schema.counted}, a larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
             with _marked(folder, config):
@@ -308,8 +304,9 @@ def _write_table(
             size = {"synthetic_records": n} | ({"synthetic_rows": rows} if several else {})
             seconds = done.add("sample", start, table={**done.report.table, **size})
             in_rows = f" with {rows:,} rows" if several else ""
-            say(f"sampled {n:,} records{in_rows} in {seconds:.1f} s")
-            for line in model.acceptance_.lines():
+            counted = model.model_.declared_schema.counted
+            say(f"sampled {n:,} {counted}{in_rows} in {seconds:.1f} s")
+            for line in model.acceptance_.lines(counted):
                 say(line)
         if sampled:
             with done.kept("describing the table"):
@@ -325,10 +322,11 @@ def _write_table(
 
 def _as_counted(model: Synthesizer) -> str:
     """The source of the number of synthetic records, if nobody named one."""
-    counted = "a noisy number of records, because the exact number of training records is private"
+    counted = model.model_.declared_schema.counted
+    many = f"a noisy number of {counted}, because the exact number of training {counted} is private"
     if model.ledger_.not_private:
-        counted = "as many records as the training part, an exact number that is confidential"
-    return f"the table has {counted}. Set sample.n to choose the number"
+        many = f"as many {counted} as the training part, an exact number that is confidential"
+    return f"the table has {many}. Set sample.n to choose the number"
 
 
 def build_model(config: RunConfig) -> Synthesizer:

@@ -238,9 +238,9 @@ def clipped_influence(draws: StandIn, start: Floats, covariance: Floats) -> tupl
     if not design.terms:
         told = "This is the mean of its middle, and that of all values can be another."
     return (
-        f"{design.model.outcome} may have a long tail: {100 * beyond:.1f} % of synthetic records are beyond "
-        f"{RESIDUAL_BOUND:g} standard deviations, where a record counts no more. {told} A logarithm or "
-        "narrower bounds shorten the tail.",
+        f"{design.model.outcome} may have a long tail: {100 * beyond:.1f} % of synthetic "
+        f"{design.counted} are beyond {RESIDUAL_BOUND:g} standard deviations, where a {design.counted.one} "
+        f"counts no more. {told} A logarithm or narrower bounds shorten the tail.",
     )
 
 
@@ -261,9 +261,9 @@ def far_out(x: Floats, y: Floats, point: ScorePoint, beta: Floats, covariance: F
     effects = "their effects level" if len(names) > 1 else "its effect levels"
     shorter = shorter_tails([design.schema.column(name) for name in names], design.model.logs)
     return (
-        f"Records far out in {together(names)} have a weight below 1. If {effects} off there, the usual fit "
-        f"differs by {max(off[name] for name in names):.1f} standard errors or more. The intervals do not "
-        f"include this. {shorter}",
+        f"{design.counted.capitalize()} far out in {together(names)} have a weight below 1. If {effects} "
+        f"off there, the usual fit differs by {max(off[name] for name in names):.1f} standard errors or "
+        f"more. The intervals do not include this. {shorter}",
     )
 
 
@@ -424,27 +424,27 @@ class Corrected:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks for readers of the intervals."""
-        remarks = []
+        remarks, counted = [], self.stand_in.design.counted
         if not len(self.stand_in.x):
             remarks.append(
-                "No synthetic record has a value in all of the study's columns: nothing was learned, and "
-                "these numbers are what was supposed beforehand."
+                f"No synthetic {counted.one} has a value in all of the study's columns: nothing was "
+                "learned, and these numbers are what was supposed beforehand."
             )
         if len(self.hidden) == 1:
             remarks.append(
-                f"Noise hides how much the records know of {self.hidden[0]}, which may hardly vary beside "
+                f"Noise hides how much the {counted} know of {self.hidden[0]}, which may hardly vary beside "
                 "the others: nothing is claimed of it."
             )
         elif self.hidden:
             remarks.append(
-                f"Noise hides how much the records know of {together(self.hidden)}: they may go together too "
-                "closely to be told apart with this budget, and nothing is claimed of them."
+                f"Noise hides how much the {counted} know of {together(self.hidden)}: they may go together "
+                "too closely to be told apart with this budget, and nothing is claimed of them."
             )
         if self.apart:
             them = "it" if len(self.apart) == 1 else "them"
             remarks.append(
-                f"Synthetic records could not be brought to what the records tell of {together(self.apart)}: "
-                f"nothing is claimed of {them}."
+                f"Synthetic {counted} could not be brought to what the {counted} tell of "
+                f"{together(self.apart)}: nothing is claimed of {them}."
             )
         if self.blind:
             remarks.append(

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import chi2
 
-from dpsynth.checks import inside
+from dpsynth.checks import Counted, inside
 from dpsynth.files.codec import record
 from dpsynth.patients.histories import rows_of
 from dpsynth.patients.schema import Patients
@@ -440,6 +440,11 @@ class StudyDesign:
     family: Family
     patients: Patients = None
 
+    @property
+    def counted(self) -> Counted:
+        """What the records of the regression are called."""
+        return (self.patients or self.schema).counted
+
     @classmethod
     def of(
         cls,
@@ -777,8 +782,8 @@ def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.rand
     if outside > _FEW:
         warnings.warn(
             f"the regression of {design.model.outcome!r} leaves the column's declared bounds in about "
-            f"{100 * outside:.0f} % of the synthetic records. They are cut to the bounds, so effects in "
-            "these tables are smaller than those of the regression",
+            f"{100 * outside:.0f} % of the synthetic {design.counted}. They are cut to the bounds, so "
+            "effects in these tables are smaller than those of the regression",
             stacklevel=2,
         )
     room = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)

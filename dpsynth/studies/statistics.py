@@ -192,7 +192,7 @@ class StudyRelease(Adaptive[Given], GaussianRelease[Array], Generic[Given]):
         """In words, for the ledger."""
         given = self.read_with
         several = isinstance(given, ScorePoint) and given.design.patients is not None
-        of = "one patient with all rows: the mean of each row's" if several else "a record's"
+        of = "one patient with all rows: the mean of each row's" if several else "a {record}'s"
         return f"1 ({of} {self.bounded})"
 
 
@@ -292,7 +292,7 @@ class LifeTableRelease(StudyRelease[LifeTable]):
     """Counts of a survival study's records by interval and end, shape (3 J + 1,)."""
 
     kind = "life table"
-    sensitivity = "1 (a record lies in one cell)"
+    sensitivity = "1 (a {record} lies in one cell)"
     step = 1.0
 
     def query(self, records: Records) -> list[Ints]:

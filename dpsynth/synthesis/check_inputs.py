@@ -137,7 +137,7 @@ def tell_cautions(schema: TableSchema, also: Sequence[Part[Any]]) -> None:
     """Warn of what parts say by public facts alone, such as what bounded influence makes of estimates."""
     for part in also:
         for caution in part.at(schema, schema.n_public).cautions:
-            warnings.warn(schema.in_words(caution), OwnerWarning, stacklevel=3)
+            warnings.warn(caution, OwnerWarning, stacklevel=3)
 
 
 def tell_few_records(rows: int, columns: Columns | None, epsilon: float | None, of: str = "rows") -> None:
@@ -214,7 +214,7 @@ def outcome_in_noise(schema: Schema, marginals: Marginals | None) -> str | None:
         return None
     return (
         f"the outcome {column.name!r} is mostly noise where it is {column.categories[rarest]!r}: about "
-        f"{counts[rarest]:,.0f} records by the noisy counts, with noise of {noise:,.0f} or more"
+        f"{counts[rarest]:,.0f} {schema.counted} by the noisy counts, with noise of {noise:,.0f} or more"
     )
 
 
@@ -222,8 +222,8 @@ def warn_of_outcome(schema: Schema, marginals: Marginals | None) -> None:
     """Warn of an outcome whose rarest class noise hides, from released numbers."""
     if said := outcome_in_noise(schema, marginals):
         warnings.warn(
-            f"{said}. Samples may have several times as many, or none. Give a larger epsilon, more records "
-            "or an outcome that is less rare",
+            f"{said}. Samples may have several times as many, or none. Give a larger epsilon, more "
+            f"{schema.counted} or an outcome that is less rare",
             OwnerWarning,
             stacklevel=3,
         )

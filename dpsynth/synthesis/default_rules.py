@@ -128,7 +128,7 @@ def describe_sensitivity(settings: TrainingSettings | MatchingSettings, noise_sh
         bounds = "Theorem 3.1.1 and Lipschitz bounds"
         return f"proved for each random critic from its public weights ({bounds}), {noise_shape}, exact noise"
     if settings.clip_norm is not None:
-        return f"per-record clipping at {settings.clip_norm:g}"
+        return f"per-{{record}} clipping at {settings.clip_norm:g}"
     penalty = ", plus the tight bound of Theorem 3.1.3" if settings.penalty == "data" else ""
     bounds = f"Theorem 3.1.1 and Lipschitz bounds{penalty}"
     return f"proved each step from the WGAN critic's weights ({bounds}), {noise_shape}"

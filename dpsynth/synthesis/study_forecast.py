@@ -116,7 +116,8 @@ def cautions(study: Study, schema: TableSchema) -> list[str]:
             else "has a long tail, its effect is that"
         )
         shorter = shorter_tails(columns, model.logs)
-        said.append(f"A record far out in {names} counts less. If {names} {tail} of the middle. {shorter}")
+        far = f"A {schema.counted.one} far out in {names} counts less."
+        said.append(f"{far} If {names} {tail} of the middle. {shorter}")
     return said
 
 

@@ -253,8 +253,7 @@ class TableSchema(BaseModel):
     missing_words: tuple[StrictStr, ...] = ()
     csv: CsvFormat = CsvFormat()
 
-    #: The word for the records, which ``n_public`` counts, and for what messages say a table has of them.
-    counted: ClassVar[Counted] = Counted.RECORDS
+    #: What messages say a table has of what is protected.
     protected: ClassVar[str] = "rows"
 
     @property
@@ -279,6 +278,11 @@ class TableSchema(BaseModel):
     @abstractmethod
     def _repr_html_(self) -> str:
         """The schema as a table for a notebook."""
+
+    @property
+    def counted(self) -> Counted:
+        """The word for the records, which ``n_public`` counts: patients, if one row is a patient's levels."""
+        return Counted.of(self.unit)
 
     @property
     def most_rows(self) -> int:
@@ -344,10 +348,6 @@ class TableSchema(BaseModel):
     def grouped(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Made-up rows as those of records that have :attr:`most_rows` each, in the order of the rows."""
         return rows
-
-    def in_words(self, text: str) -> str:
-        """A message about records in the words for those of this table."""
-        return text
 
     def with_n_public(self, n: int | None) -> Self:
         """Return the schema with another public number of records (None: not public)."""

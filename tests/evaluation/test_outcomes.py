@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
+from visits import VISITS, visits
 
 from dpsynth.errors import InputError, SchemaError
+from dpsynth.evaluation import evaluators
 from dpsynth.evaluation.estimates import FALSE_ALARMS, share
 from dpsynth.evaluation.models import (
     check_outcome,
@@ -24,7 +26,8 @@ from dpsynth.evaluation.models import (
     outcome_kind,
 )
 from dpsynth.evaluation.prediction import outcome_rates
-from dpsynth.evaluation.results import Measure
+from dpsynth.evaluation.results import Findings, Measure
+from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -223,3 +226,19 @@ def test_numbers_have_means_and_deviations() -> None:
     single = by_name(frame.iloc[:1], frame, None, outcome="days")
     assert single["outcome_sd_synthetic"].value is None and single["outcome_mean_synthetic"].value == 1
     assert "every synthetic record has days = 1" in single["outcome_constant_synthetic"].detail
+
+
+def test_a_value_of_the_table_keeps_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a value that is rewritten with the sentence about patients: "No record" as "No patient"."""
+
+    def rates(tables: Tables, *_: object) -> Findings:
+        return Findings([*outcome_rates(tables, "sex", group="g")])
+
+    monkeypatch.setattr(evaluators, "EVALUATORS", [("rates", rates, 0)])
+    sex = Column(name="sex", kind="binary", categories=("F", "No record"))
+    columns = tuple(sex if column.name == "sex" else column for column in VISITS.columns)
+    schema = VISITS._with(columns=columns, outcome="sex")
+    frame = visits(40).replace({"sex": {"M": "No record"}})
+    found = evaluators.evaluate(frame, train=frame, schema=schema)
+    assert found["positive_rate_train"].detail == "share of sex = 'No record', train"
+    assert "training patients" in found["mode_collapse"].detail

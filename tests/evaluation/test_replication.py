@@ -13,6 +13,7 @@ import pytest
 from compared import conformed
 from regressions import told
 
+from dpsynth.checks import Counted
 from dpsynth.errors import InputError
 from dpsynth.evaluation.effects import CAUTION, replicate, replication
 from dpsynth.evaluation.results import Evaluation, Findings
@@ -102,7 +103,7 @@ def test_measures_are_those_of_the_rows(model: EffectsModel) -> None:
     assert values["effects_standardised_difference_median"] == pytest.approx(
         np.median([row["standardised_difference"] for row in rows])
     )
-    assert data["n_real"] < 400 and data["note"].endswith(CAUTION)
+    assert data["n_real"] < 400 and data["note"].endswith(Counted.RECORDS.fill(CAUTION))
     assert f"{400 - data['n_real']} of 400 real records" in data["note"]
 
 

@@ -25,6 +25,7 @@ from scipy import stats
 from visits import FILED, STAYS, VISITS, WARDS, filed, stays, visits, wards
 
 import dpsynth
+from dpsynth.checks import Counted
 from dpsynth.errors import PrivacyError
 from dpsynth.marginals import statistics as structure
 from dpsynth.marginals.binning import Bins
@@ -689,8 +690,8 @@ def test_nothing_is_read_that_is_not_posted(name):
     entry = ledger.entries[0]
     assert (entry.name, entry.sensitivity, entry.detail) == (
         release.name,
-        release.sensitivity,
-        release.detail,
+        Counted.RECORDS.fill(release.sensitivity),
+        Counted.RECORDS.fill(release.detail),
     )
     assert event_to_dict(entry.event) == event_to_dict(release.event)
     ledger.run(release, records, np.random.default_rng(0))

@@ -335,7 +335,9 @@ def test_a_patient_with_all_rows_is_a_unit_of_its_own() -> None:
     assert ledger.unit == ALL_ROWS and ledger.guarantee().who == "patient"
     assert f"adding or removing {ALL_ROWS}. Every test of whether a patient is in" in str(ledger.guarantee())
     assert "record" not in str(ledger.guarantee())
-    ledger.post("counts", gaussian_event(5.0), sensitivity="1 (a record is in one cell)", detail="2 records")
+    ledger.post(
+        "counts", gaussian_event(5.0), sensitivity="1 (a {record} is in one cell)", detail="2 {records}"
+    )
     assert (ledger.entries[-1].sensitivity, ledger.entries[-1].detail) == (
         "1 (a patient is in one cell)",
         "2 patients",

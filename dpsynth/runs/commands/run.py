@@ -217,18 +217,19 @@ def end_of(done: FinishedRun) -> None:
 
 def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> list[str]:
     """Findings of an evaluation, as lines: the verdicts, the numbers of records, and the parts used."""
-    from dpsynth.checks import about_patients
     from dpsynth.evaluation.tables import sampled
     from dpsynth.files.text import inert
     from dpsynth.report.verdicts.rules import judge
+    from dpsynth.report.verdicts.verdict import counted_in
 
     lines = [verdict.sentence for verdict in judge(evaluation, guarantee)]
     if "test_records" in evaluation:
         train, test = (evaluation[f"{name}_records"].value for name in ("train", "test"))
-        lines.append(f"{train:,} records trained the model, and {test:,} were held out to test it.")
+        lines.append(
+            f"{train:,} {counted_in(evaluation)} trained the model, and {test:,} were held out to test it."
+        )
     lines += sampled(evaluation)
-    of_patients = evaluation.settings.get("counted") == "patients"
-    return [f"- {inert(about_patients(line) if of_patients else line)}" for line in lines]
+    return [f"- {inert(line)}" for line in lines]
 
 
 def _text(done: FinishedRun) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
+from dpsynth.checks import Counted
 from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.studies.fitted_study import FittedStudy, StudyReleases
 from dpsynth.studies.study import Study, read_studies
@@ -146,8 +147,8 @@ class Studies(Part[tuple[FittedStudy, ...]]):
         check_also(schema, options, [self])
         if schema.n_public is None:
             raise InputError(
-                "schema has no n_public. The width of intervals depends on the number of records, which a "
-                "fit then counts privately, before anything else"
+                f"schema has no n_public. The width of intervals depends on the number of {schema.counted}, "
+                "which a fit then counts privately, before anything else"
             )
         found = planned_parts(schema, float(schema.n_public), options, also=[self]).of(Studies)
         assert found is not None  # it was given
@@ -212,9 +213,11 @@ class Studies(Part[tuple[FittedStudy, ...]]):
     def outlook(self) -> list[str]:
         """The width of each regression's intervals."""
         if self.n is None:
+            counted = Counted.RECORDS if self.schema is None else self.schema.counted
             return [
-                "studies: the width of their intervals depends on the number of records, which is private. "
-                "The fit counts them first. A study that the budget cannot bear is refused after that count"
+                f"studies: the width of their intervals depends on the number of {counted}, which is "
+                "private. The fit counts them first. A study that the budget cannot bear is refused after "
+                "that count"
             ]
         schema, _ = self._bound
         said = []
@@ -226,7 +229,7 @@ class Studies(Part[tuple[FittedStudy, ...]]):
                     f"intervals about 2 times as wide as without noise if its subgroup has {twice:,} "
                     f"{schema.counted}, and {MOST_WIDENING:g} times if it has {most:,}"
                 )
-            lack = ", and wider where records lack a value" if may_lack(study, schema) else ""
+            lack = f", and wider where {schema.counted} lack a value" if may_lack(study, schema) else ""
             said.append(f"study {study.label}: {text}{lack}")
         return said
 
