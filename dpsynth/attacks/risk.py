@@ -37,8 +37,6 @@ from dpsynth.evaluation.estimates import Estimate, share, share_difference, sure
 from dpsynth.privacy.profile import Profile
 
 Bools = NDArray[np.bool_]
-#: the questions of WP 216, and that of differential privacy
-RISKS = ("singling out", "linkability", "inference", "membership")
 #: what the name of an excess ends with, after that of its attack
 BEYOND = ", beyond held-out records"
 _NO_BOUND = "no bound is proved. Facts about the whole population can be inferred from any useful table"
@@ -103,7 +101,7 @@ class Risk:
     Attributes
     ----------
     risk, attack : str
-        One of :data:`RISKS`, and how it was tried, in a few words.
+        Name in :data:`dpsynth.attacks.suite.ATTACKS`, and how it was tried, in a few words.
     holds : str
         Knowledge of the attacker beside the synthetic table.
     rate, without, held_out : Estimate

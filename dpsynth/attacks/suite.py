@@ -7,7 +7,7 @@ found only among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +45,33 @@ class Effort:
     counted: int = 100_000
     targets: int = 2_000
     work: float = 1e10
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of all attacks, see :func:`attack_tables`."""
+
+    linked: tuple[Sequence[str], Sequence[str]] | None
+    sensitive: Sequence[str] | None
+    proved: Proved
+    level: float
+    effort: Effort
+
+
+@dataclass(frozen=True)
+class TableAttack:
+    """One way to attack a synthetic table.
+
+    ``risk``: its name. ``question``: what it asks, in a sentence. ``right``: what its rate counts, after a
+    number of per cent. ``tried``: attacks with a random stream of its own, None where that cannot be.
+    ``no_bound``: why nothing is proved, in a sentence, if nothing is.
+    """
+
+    risk: str
+    question: str
+    right: str
+    tried: Callable[[Tables, Request, np.random.Generator], Iterable[Risk | None]]
+    no_bound: str = ""
 
 
 #: what `dpsynth run` can afford: seconds
@@ -113,27 +140,72 @@ def attack_tables(
         raise InputError("attacks need held-out records: give rows that had no part in the synthetic table")
     check_request(tables.schema, linked, sensitive)
     proved, effort, tell = proved or Proved(), effort or Effort(), stages or (lambda stage, done: None)
-    seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(4)
-    streams = [np.random.default_rng(seed) for seed in seeds]
+    asked = Request(linked, sensitive, proved, level, effort)
+    seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(len(ATTACKS))
+    risks: list[Risk | None] = []
+    for attack, seed in zip(ATTACKS, seeds, strict=True):
+        tell(attack.risk, 0.0)
+        risks += attack.tried(tables, asked, np.random.default_rng(seed))
+        tell(attack.risk, 1.0)
+    return tuple(risk for risk in risks if risk is not None)
 
-    tell("singling out", 0.0)
-    counted = part(tables, effort.counted, effort.counted, streams[0])
-    risks = [
-        single_out(counted, columns=width, rng=streams[0], count=effort.descriptions, level=level)
+
+def _singling_out(tables: Tables, asked: Request, rng: np.random.Generator) -> list[Risk | None]:
+    effort = asked.effort
+    counted = part(tables, effort.counted, effort.counted, rng)
+    return [
+        single_out(counted, columns=width, rng=rng, count=effort.descriptions, level=asked.level)
         for width in ((1, COLUMNS) if len(tables.schema.modelled) > 1 else (1,))
     ]
-    tell("linkability", 0.0)
-    near = part(tables, *affordable(tables, 2, effort), streams[1])
-    risks.append(link_people(near, linked, rng=streams[1], proved=proved.advantage, level=level))
-    tell("inference", 0.0)
-    columns = len(tables.schema.modelled) if sensitive is None else len(sensitive)
-    guessed = part(tables, *affordable(tables, columns, effort), streams[2])
-    risks += infer_columns(guessed, sensitive, rng=streams[2], proved=proved.advantage, level=level)
-    tell("membership", 0.0)
-    near = part(tables, *affordable(tables, 0.1, effort), streams[3])  # matrix products are quicker
-    risks += membership_risks(near, rng=streams[3], proved=proved, level=level)
-    tell("membership", 1.0)
-    return tuple(risk for risk in risks if risk is not None)
+
+
+def _linkability(tables: Tables, asked: Request, rng: np.random.Generator) -> list[Risk | None]:
+    near = part(tables, *affordable(tables, 2, asked.effort), rng)
+    return [link_people(near, asked.linked, rng=rng, proved=asked.proved.advantage, level=asked.level)]
+
+
+def _inference(tables: Tables, asked: Request, rng: np.random.Generator) -> Iterable[Risk]:
+    columns = len(tables.schema.modelled) if asked.sensitive is None else len(asked.sensitive)
+    guessed = part(tables, *affordable(tables, columns, asked.effort), rng)
+    return infer_columns(guessed, asked.sensitive, rng=rng, proved=asked.proved.advantage, level=asked.level)
+
+
+def _membership(tables: Tables, asked: Request, rng: np.random.Generator) -> Iterable[Risk]:
+    near = part(tables, *affordable(tables, 0.1, asked.effort), rng)  # matrix products are quicker
+    return membership_risks(near, rng=rng, proved=asked.proved, level=asked.level)
+
+
+#: the questions of WP 216, and that of differential privacy, in the order of the results. The place is that
+#: of the random stream.
+ATTACKS = (
+    TableAttack(
+        "singling out",
+        "Can one person be described so that nobody else fits?",
+        "descriptions that fit exactly one person",
+        _singling_out,
+        "No bound is proved for singling out.",
+    ),
+    TableAttack(
+        "linkability",
+        "Can two files about the same people be joined by way of the table?",
+        "people whose two parts are joined",
+        _linkability,
+    ),
+    TableAttack(
+        "inference",
+        "Can an unknown value of a person be guessed?",
+        "guesses that are right",
+        _inference,
+        "No bound is proved for how often guesses are right. Facts about everybody can be inferred about "
+        "people who were never in the table. Differential privacy does not prevent it.",
+    ),
+    TableAttack(
+        "membership",
+        "Can an attacker find out whether a person was in the training table?",
+        'people of whom "was used" is said',
+        _membership,
+    ),
+)
 
 
 def quick(
@@ -185,26 +257,6 @@ def affordable(tables: Tables, searches: float, effort: Effort) -> tuple[int, in
 # ------------------------------------------------------------------------------------------------
 # Attacks on a synthetic table in plain words, for the decision whether it may be shared.
 
-_QUESTIONS = {
-    "singling out": "Can one person be described so that nobody else fits?",
-    "linkability": "Can two files about the same people be joined by way of the table?",
-    "inference": "Can an unknown value of a person be guessed?",
-    "membership": "Can an attacker find out whether a person was in the training table?",
-}
-_RIGHT = {
-    "singling out": "descriptions that fit exactly one person",
-    "linkability": "people whose two parts are joined",
-    "inference": "guesses that are right",
-    "membership": 'people of whom "was used" is said',
-}
-_NO_BOUND = {
-    "singling out": "No bound is proved for singling out.",
-    "inference": (
-        "No bound is proved for how often guesses are right. Facts about everybody can be inferred about "
-        "people who were never in the table. Differential privacy does not prevent it."
-    ),
-}
-
 
 def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     """Return the results of the attacks: one paragraph a risk, then the columns as a list.
@@ -212,19 +264,19 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     Rates are in per cent with their intervals.
     """
     lines = ["Attacks on the synthetic table (confidential: real records were read without noise)", ""]
-    for name, question in _QUESTIONS.items():
-        lines.append(f"{name.upper()}. {question}")
-        of_risk = [risk for risk in risks if risk.risk == name]
+    for attack in ATTACKS:
+        lines.append(f"{attack.risk.upper()}. {attack.question}")
+        of_risk = [risk for risk in risks if risk.risk == attack.risk]
         if not of_risk:
             lines += ["  could not be tried on this table", ""]
             continue
         means = [risk for risk in of_risk if risk.attack.startswith(MEAN)]
         for risk in means or of_risk:
-            lines += _paragraph(risk, len(risks))
-        if name == "membership" and shadow is not None:
+            lines += _paragraph(risk, attack.right, len(risks))
+        if attack.risk == "membership" and shadow is not None:
             lines += _shadow(shadow)
-        if name in _NO_BOUND:
-            lines.append(f"  {_NO_BOUND[name]}")
+        if attack.no_bound:
+            lines.append(f"  {attack.no_bound}")
         lines.append("")
         if means:
             lines += [
@@ -297,11 +349,11 @@ def _shadow(shadow: Shadow) -> list[str]:
     return [f"- shadow models with {shadow.canaries} planted canaries", *_lines(facts)]
 
 
-def _paragraph(risk: Risk, together: int) -> list[str]:
+def _paragraph(risk: Risk, right: str, together: int) -> list[str]:
     bound = "" if risk.proved is None else f"an excess of at most {100 * risk.proved:.1f} % on average"
     facts = {
         "attacker holds": f"the synthetic table, {risk.holds}",
-        "training people": f"{_told(risk.rate)} {_RIGHT[risk.risk]} ({risk.tries[0]:,} attacks)",
+        "training people": f"{_told(risk.rate)} {right} ({risk.tries[0]:,} attacks)",
         "without table": _told(risk.without),
         "people held out": f"{_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
         "excess": f"{_told(risk.excess)}, of the possible gain {_told(risk.normalised)}",

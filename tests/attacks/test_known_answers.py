@@ -15,9 +15,19 @@ from table_strategies import random_frame, schemas
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.attribute_inference import guess
 from dpsynth.attacks.linkability import link_people
-from dpsynth.attacks.risk import RISKS, Proved
+from dpsynth.attacks.risk import Proved
 from dpsynth.attacks.singling_out import codes, matches, of_one_column
-from dpsynth.attacks.suite import QUICK, Effort, affordable, attack_tables, attempts, in_words, quick, verdict
+from dpsynth.attacks.suite import (
+    ATTACKS,
+    QUICK,
+    Effort,
+    affordable,
+    attack_tables,
+    attempts,
+    in_words,
+    quick,
+    verdict,
+)
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
@@ -35,7 +45,7 @@ def caught():
 
 def test_every_risk_is_caught_in_a_copy_of_the_training_table(caught):
     """An attack that looks at the wrong table, or compares the wrong way round."""
-    assert {risk.risk for risk in caught} == set(RISKS)
+    assert {risk.risk for risk in caught} == {attack.risk for attack in ATTACKS}
     means = [risk for risk in caught if risk.risk != "inference" or risk.attack.startswith("mean")]
     for risk in means:
         assert risk.found, (risk.risk, risk.attack)
