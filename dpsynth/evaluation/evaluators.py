@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,18 +38,30 @@ Stages = Callable[[str, float], None]
 Evaluator = Callable[[Tables, Settings, np.random.Generator, Progress], Findings]
 
 
-#: in the order of the report. The number is that of the evaluator's random stream: one stream each, so that a
-#: change in one evaluator leaves the others' numbers as they are.
-EVALUATORS: tuple[tuple[str, Evaluator, int], ...] = (
-    ("utility", utility, 0),
-    ("replication", replication, 1),
-    ("similarity", similarity, 2),
-    ("similarity of single columns", columns_believed, 5),
-    ("neighbours", neighbours, 3),
-    ("disclosure", disclosure, 4),
-    ("Table 1", summarise_tables, 6),
-    ("subgroups", compare_subgroups, 7),
-    ("patients over time", trajectories, 8),
+class Question(NamedTuple):
+    """A question, the evaluator that answers it, and the number of the evaluator's random stream.
+
+    One stream each, so that a change in one evaluator leaves the others' numbers as they are. ``of_rows``: it
+    is asked only where a patient may have several rows.
+    """
+
+    name: str
+    evaluator: Evaluator
+    stream: int
+    of_rows: bool = False
+
+
+#: in the order of the report
+EVALUATORS = (
+    Question("utility", utility, 0),
+    Question("replication", replication, 1),
+    Question("similarity", similarity, 2),
+    Question("similarity of single columns", columns_believed, 5),
+    Question("neighbours", neighbours, 3),
+    Question("disclosure", disclosure, 4),
+    Question("Table 1", summarise_tables, 6),
+    Question("subgroups", compare_subgroups, 7),
+    Question("patients over time", trajectories, 8, of_rows=True),
 )
 
 
@@ -146,7 +159,9 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
         findings.join(undeclared_digits(frame, described.table, name))
         if name != "synthetic":
             findings.join(outside_bounds(frame, described.table, name))
-    for question, evaluator, stream in EVALUATORS:
+    for question, evaluator, stream, of_rows in EVALUATORS:
+        if of_rows and tables.patients is None:
+            continue
 
         def told(done: float, question: str = question) -> None:
             tell(question, done)

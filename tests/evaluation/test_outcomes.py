@@ -234,7 +234,7 @@ def test_a_value_of_the_table_keeps_its_words(monkeypatch: pytest.MonkeyPatch) -
     def rates(tables: Tables, *_: object) -> Findings:
         return Findings([*outcome_rates(tables, "sex", group="g")])
 
-    monkeypatch.setattr(evaluators, "EVALUATORS", [("rates", rates, 0)])
+    monkeypatch.setattr(evaluators, "EVALUATORS", [evaluators.Question("rates", rates, 0)])
     sex = Column(name="sex", kind="binary", categories=("F", "No record"))
     columns = tuple(sex if column.name == "sex" else column for column in VISITS.columns)
     schema = VISITS._with(columns=columns, outcome="sex")

@@ -33,7 +33,7 @@ def decades(
 
 def test_an_evaluator_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches results of a new evaluator that a page, a file or a release drops, or that a release shows."""
-    monkeypatch.setattr(evaluators, "EVALUATORS", (("decades", decades, 0),))
+    monkeypatch.setattr(evaluators, "EVALUATORS", (evaluators.Question("decades", decades, 0),))
     made, real = pd.DataFrame({"age": [31, 32, 45, 58]}), pd.DataFrame({"age": [71, 72, 73]})
     found = evaluators.evaluate(made, train=real, schema=SCHEMA, seed=0)
     assert (found["decades_synthetic"].value, found["decades_train"].value) == (3, 1)
