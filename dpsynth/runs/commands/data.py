@@ -229,7 +229,7 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-schema_app = typer.Typer(help="Draft a schema from a table, or check one.")
+schema_app = typer.Typer(help="Draft a schema from a table, check one, or print the form of its file.")
 
 
 @schema_app.command()
@@ -423,3 +423,16 @@ def check(
                 "know without this table (confidential)"
             )
     console.emit(result, "\n".join(lines))
+
+
+@schema_app.command(name="json")
+def print_form() -> None:
+    """Print the JSON Schema of schema files, with which an editor completes and checks them.
+
+    In Visual Studio Code, save it and name it in the setting yaml.schemas.
+    """
+    from dpsynth.files.storage import dump_json
+    from dpsynth.patients.form import json_schema
+
+    form = json_schema()
+    console.emit(form, dump_json(form))
