@@ -17,7 +17,7 @@ from dpsynth.files.text import shipped_yaml
 from dpsynth.privacy.guarantee import NOT_PRIVATE, UNIT, Guarantee
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Profile, percent
-from dpsynth.report.plots import Plot
+from dpsynth.report.figure import Plot
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import ORDER, Severity, Verdict, get, number_of, worst
 from dpsynth.report.words import (

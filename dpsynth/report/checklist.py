@@ -37,7 +37,7 @@ from dpsynth.report.blocks import (
     paragraph,
     texts,
 )
-from dpsynth.report.plots import plot_attempts
+from dpsynth.report.intervals import plot_attempts
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.privacy import WEAK_EPSILON
 from dpsynth.report.verdicts.verdict import get

@@ -29,8 +29,8 @@ from dpsynth.report.blocks import (
     section_measures,
     table,
 )
-from dpsynth.report.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
-from dpsynth.report.forest import plot_effects, plot_estimates
+from dpsynth.report.intervals import plot_effects, plot_estimates, plot_intervals
+from dpsynth.report.plots import plot_survival, plots_of_frames
 from dpsynth.report.run_report import RunReport, score_rows
 from dpsynth.report.verdicts.utility import judged
 from dpsynth.report.verdicts.verdict import get
@@ -139,10 +139,9 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
             caption = f"{label} on held-out real records (line: blind guessing)"
             plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
             blocks.append(Plots((plot,)))
-    rocs = tuple(map(plot_roc, evaluation.groups("roc", "model")))
-    blocks += [Heading("Receiver operating characteristic"), Plots(rocs)] if rocs else []
-    calibrations = tuple(map(plot_calibration, evaluation.groups("calibration", "model")))
-    blocks += [Heading("Calibration"), Plots(calibrations)] if calibrations else []
+    for name, heading in (("roc", "Receiver operating characteristic"), ("calibration", "Calibration")):
+        curves = plots_of_frames(evaluation, name)
+        blocks += [Heading(heading), Plots(tuple(curves.values()))] if curves else []
     blocks += measure_tables(scores) + column_tables(scores, "Utility")
     if not blocks:
         return None

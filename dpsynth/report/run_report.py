@@ -29,17 +29,18 @@ from dpsynth.privacy.guarantee import NOT_PRIVATE, Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.stages import Summary
-from dpsynth.report.curves import (
-    plot_calibration,
+from dpsynth.report.figure import Plot
+from dpsynth.report.intervals import plot_attempts, plot_effects, plot_estimates, plot_intervals
+from dpsynth.report.plots import (
+    OVER_TIME,
+    matrix_of,
     plot_costs,
     plot_curves,
-    plot_intervals,
-    plot_roc,
+    plot_marginals,
+    plot_matrix,
     plot_survival,
-    plots_over_time,
+    plots_of_frames,
 )
-from dpsynth.report.forest import plot_effects, plot_estimates
-from dpsynth.report.plots import Plot, matrix_of, plot_attempts, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.verdicts.rules import judge, judge_attempts, judge_guarantee, judge_studies, smallest
 from dpsynth.report.verdicts.verdict import ORDER, Verdict, counted_in, within_few
 from dpsynth.report.words import WORDS, by_measure
@@ -95,9 +96,7 @@ def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
             drawn[name] = plot_intervals(
                 rows, what=words, caption=words, reference=reference, axis_label=words.split(" on ")[0]
             )
-    for name, plot in (("roc", plot_roc), ("calibration", plot_calibration)):
-        curves = evaluation.groups(name, "model")
-        drawn |= {f"{name}[{of_model['model'].iloc[0]}]": plot(of_model) for of_model in curves}
+    drawn |= plots_of_frames(evaluation, "roc", "calibration")
     drawn |= {each.regression: plot_effects(each) for each in regressions_of(evaluation) if each.terms}
     drawn |= _marginals(evaluation)
     for frame in evaluation.groups("association", "table"):
@@ -106,8 +105,7 @@ def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
         drawn[f"associations[{table}]"] = plot_matrix(
             matrix, columns, what=what, caption=what, internal=any_confidential(frame)
         )
-    drawn |= _numbered("distances", map(plot_distances, evaluation.groups("distances")))
-    return drawn | plots_over_time(evaluation)
+    return drawn | plots_of_frames(evaluation, "distances", *OVER_TIME)
 
 
 def summary_plots(names: Iterable[str]) -> list[str]:

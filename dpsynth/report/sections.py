@@ -39,7 +39,7 @@ from dpsynth.report.blocks import (
     table,
     texts,
 )
-from dpsynth.report.curves import plot_costs, plot_curves, plots_over_time
+from dpsynth.report.plots import OVER_TIME, plot_costs, plot_curves, plots_of_frames
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts import patients
 from dpsynth.report.verdicts.rules import answers
@@ -304,7 +304,7 @@ def over_time_section(report: RunReport) -> Section | None:
     """Return the section. None where patients have one row."""
     evaluation = report.measured
     measures = section_measures(evaluation, "patients")
-    plots = plots_over_time(evaluation)
+    plots = plots_of_frames(evaluation, *OVER_TIME)
     if not measures and not plots:
         return None
     intro = paragraph(

@@ -34,8 +34,9 @@ from dpsynth.report.blocks import (
     section_measures,
     table,
 )
-from dpsynth.report.curves import plot_intervals
-from dpsynth.report.plots import MOST_NAMES, Plot, matrix_of, plot_distances, plot_marginals, plot_matrix
+from dpsynth.report.figure import Plot
+from dpsynth.report.intervals import plot_intervals
+from dpsynth.report.plots import MOST_NAMES, matrix_of, plot_marginals, plot_matrix, plots_of_frames
 from dpsynth.report.run_report import RunReport, marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
 from dpsynth.report.verdicts.rules import answers
@@ -210,7 +211,7 @@ def closeness_section(evaluation: Evaluation) -> Section | None:
         rows = [(_label(measure.name), "synthetic", measure) for measure in chosen]
         if any(measure.value is not None for measure in chosen):
             drawn.append(plot_intervals(rows, what=words, caption=caption, reference=0.5, axis_label=label))
-    drawn += map(plot_distances, evaluation.groups("distances"))
+    drawn += plots_of_frames(evaluation, "distances").values()
     blocks: list[Block] = [Plots(tuple(drawn))] if drawn else []
     blocks += measure_tables(measures) + column_tables(measures, "Closeness")
     if not blocks:

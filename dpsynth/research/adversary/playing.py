@@ -19,7 +19,7 @@ from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
 from dpsynth.report.blocks import Plots
-from dpsynth.report.plots import Plot, legend_below, line, panels
+from dpsynth.report.figure import Plot, finished, line, panels
 from dpsynth.report.words import plain
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
 from dpsynth.research.writing import ResultsPage, Sheet, SheetCell, SheetGroup
@@ -207,14 +207,11 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
 
     Labels name games that are not private. ``limit`` is rho_beta, drawn as a line.
     """
-    figure, (axis,) = panels(width=5.0, height=3.6)
+    (axis,) = panels(width=5.0, height=3.6)
     edges = np.linspace(0.0, 1.0, 41)
     for number, (label, game) in enumerate(games.items()):
         share = np.histogram(game.beliefs, edges)[0] / game.runs
-        look = line(number)
-        axis.stairs(
-            share, edges, label=label, linewidth=1.6, color=look["color"], linestyle=look["linestyle"]
-        )
+        axis.stairs(share, edges, label=label, linewidth=1.6, **line(number))
     axis.axvline(0.5, color="black", linewidth=0.8)
     for end in (limit, 1 - limit):
         axis.axvline(end, color="black", linewidth=1.0, linestyle="--")
@@ -227,8 +224,7 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
     }
     axis.annotate(f"ρ$_β$ = {plain(limit)}", (limit, 0.98), **place)
     axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
-    legend_below(figure, axis, columns=legend_columns(games))
-    return figure
+    return finished(axis, legend=legend_columns(games), fewest=1)
 
 
 def legend_columns(labels: Iterable[str]) -> int:

@@ -8,8 +8,8 @@ import pandas as pd
 
 from dpsynth.evaluation.results import frame_rows
 from dpsynth.report.blocks import Plots
-from dpsynth.report.forest import Forest, draw
-from dpsynth.report.plots import Plot
+from dpsynth.report.figure import Plot
+from dpsynth.report.intervals import Forest, draw_forest
 from dpsynth.report.words import effect_text
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.regression_tables import (
@@ -87,7 +87,7 @@ def _plot(each: Regression, arm: Arm, seed: int) -> Plot:
     )
     what = f"{each.label}, {arm.name}, split {seed + 1}"
     return Plot(
-        lambda: draw(forest),
+        lambda: draw_forest(forest),
         f"Forest plot, {what}, {forest.measure}. {said}.",
         f"{what}: {forest.measure} of each term with its 95 % interval in all real records, as private "
         "estimates, and from a synthetic table (naive: not valid as inference). One split alone; the tables "

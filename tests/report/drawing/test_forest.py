@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.report.forest import Forest, draw, plot_effects, plot_estimates
-from dpsynth.report.plots import Plot
+from dpsynth.report.figure import Plot
+from dpsynth.report.intervals import Forest, draw_forest, plot_effects, plot_estimates
 from dpsynth.studies.study import Estimates, interval_texts
 
 
@@ -35,7 +35,7 @@ ROWS = [
 
 def drawn(data, **options):
     """Return the axis of a figure that has been rendered, as its places are known only then."""
-    figure = draw(data, **options)
+    figure = draw_forest(data, **options)
     FigureCanvasAgg(figure).draw()
     assert figure.get_figwidth() <= 4.5
     return figure, figure.axes[0]
@@ -99,7 +99,7 @@ def test_a_missing_side_is_said() -> None:
 def test_nothing_to_draw(rows) -> None:
     """An empty axis in place of the reason."""
     note = "No estimate from the real records: no event is observed. A further sentence."
-    figure = draw(detail(rows, note=note))
+    figure = draw_forest(detail(rows, note=note))
     text = " ".join(words(figure)).replace("\n", " ")
     assert f"No odds ratio for death could be estimated ({len(rows)} terms)." in text
     assert "No estimate from the real records: no event is observed." in text
@@ -182,7 +182,7 @@ def test_intervals_without_length(value: float) -> None:
 def test_names_are_no_formulas():
     """Would catch a column's name read as mathematics, which fails where it is none."""
     effects = {"real": side(1.4, 1.2, 1.6), "synthetic": side(1.4, 1.2, 1.6)}
-    figure = draw(Forest(r"$\bar{", "odds ratio", 0.95, {r"$\foo$": effects}))
+    figure = draw_forest(Forest(r"$\bar{", "odds ratio", 0.95, {r"$\foo$": effects}))
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     assert buffer.getvalue()

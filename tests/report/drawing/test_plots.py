@@ -16,16 +16,19 @@ from matplotlib.collections import PolyCollection
 
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger, gaussian_event, non_private_event
+from dpsynth.report import figure as style
 from dpsynth.report import plots as distributions
-from dpsynth.report import plots as style
-from dpsynth.report.curves import (
+from dpsynth.report.figure import Plot
+from dpsynth.report.intervals import plot_intervals
+from dpsynth.report.plots import (
+    MOST_NAMES,
     draw_survival,
     plot_costs,
     plot_curves,
-    plot_intervals,
+    plot_marginals,
+    plot_matrix,
     plot_survival,
 )
-from dpsynth.report.plots import MOST_NAMES, Plot, plot_marginals, plot_matrix
 from dpsynth.report.words import bound
 
 PREFIX = "data:image/svg+xml;base64,"
@@ -235,9 +238,8 @@ def test_coordinates_are_shortened_and_words_are_not():
     """Catches a number in a label that loses its digits."""
 
     def draw():
-        figure, (axis,) = style.panels()
-        axis.set_xlabel("1.23456789")
-        return figure
+        (axis,) = style.panels()
+        return style.finished(axis, xlabel="1.23456789")
 
     with style.page_style():
         text = style.to_svg(draw())
@@ -253,7 +255,7 @@ def value_at(line, time: float) -> float:
 
 def test_dates_over_any_span_have_a_few_ticks() -> None:
     """Catches sixteen warnings of matplotlib for dates of 2019 to 2022, and an axis full of labels."""
-    _, (axis,) = style.panels()
+    (axis,) = style.panels()
     style.date_ticks(axis.xaxis)
     for days in np.geomspace(0.01, 400 * 365, 150):
         axis.set_xlim(17_897.3, 17_897.3 + days)

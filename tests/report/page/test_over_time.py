@@ -5,7 +5,7 @@ from __future__ import annotations
 import report_sources as sources
 
 from dpsynth.evaluation.results import Evaluation, Findings, Measure
-from dpsynth.report.curves import plots_over_time
+from dpsynth.report.plots import OVER_TIME, plots_of_frames
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.sections import over_time_section
 
@@ -20,7 +20,7 @@ def details(*names: str) -> Evaluation:
 
 def test_paths_of_both_tables_have_one_scale():
     """Catches panels with scales of their own, in which a narrow table looks as wide as the real one."""
-    found = plots_over_time(details("day", "hdl"))
+    found = plots_of_frames(details("day", "hdl"), *OVER_TIME)
     assert set(found) == {
         "paths[day]",
         "paths[hdl]",
@@ -41,9 +41,9 @@ def test_paths_of_both_tables_have_one_scale():
 def test_what_is_shared_draws_synthetic_patients_alone():
     """Catches a real patient in a plot that is not marked, and a scale that real patients set."""
     evaluation = details(*sources.HOSTILE[:4])
-    for plot in plots_over_time(evaluation).values():
+    for plot in plots_of_frames(evaluation, *OVER_TIME).values():
         assert plot.internal and "real" in plot.alt
-    for name, plot in plots_over_time(evaluation.released()).items():
+    for name, plot in plots_of_frames(evaluation.released(), *OVER_TIME).items():
         assert not plot.internal and "real" not in plot.alt
         (axis,) = plot.figure().axes
         assert axis.lines or axis.patches, name
