@@ -56,8 +56,7 @@ def render_sections(
     (False, True, False)
     """
     entries = [(part.anchor, part.title) for part in parts]
-    return render_template(
-        "sections.html",
+    return _filled(
         title=title,
         day=day,
         mode=mode,
@@ -65,12 +64,14 @@ def render_sections(
         parts=list(parts),
         folds=[],
         entries=entries,
+        bars=[],
+        more={},
     )
 
 
-def render_template(name: str, **values: object) -> str:
-    """Return a template of this folder, filled. It extends ``frame.html``, which shows these values."""
-    return _environment().get_template(name).render(**values)
+def _filled(**values: object) -> str:
+    """Return the page with these values. A report's own banners follow from its ``state``, if it is given."""
+    return _environment().get_template("page.html").render(**values)
 
 
 def _breakable(text: str) -> Markup:
@@ -134,8 +135,7 @@ def render(report: RunReport, mode: Mode) -> str:
     parts, folds = parts_of(report), folds_of(report, internal=internal)
     known = {fold.anchor: fold.title for fold in folds}
     excluded = () if report.guarantee is None else report.guarantee.excluded
-    return render_template(
-        "report.html",
+    return _filled(
         title=report.title,
         day=report.day,
         mode=mode,
