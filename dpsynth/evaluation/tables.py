@@ -403,7 +403,7 @@ def subsample(
     ``error`` is the greatest standard error that this adds to a measure, named ``measure``. It is None if no
     measure has an interval.
     """
-    return {"what": what, "used": used, "total": total, "error": error, "measure": measure, "unit": unit}
+    return {"what": what, "used": used, "total": total, "error": error, "measure": measure, "unit": str(unit)}
 
 
 def _added(measure: Measure, share: float, level: float) -> float | None:
