@@ -286,8 +286,9 @@ class Evaluation:
         Examples
         --------
         >>> result = Evaluation((Measure("Similarity", "tvd[age]", 0.25, True, "distance"),))
-        >>> result.to_dataframe().loc[0, ["measure", "column", "value", "confidential"]].tolist()
-        ['tvd', 'age', 0.25, True]
+        >>> frame = result.to_dataframe()
+        >>> frame["measure"].tolist(), frame["column"].tolist(), frame["value"].tolist()
+        (['tvd'], ['age'], [0.25])
         """
         rows: list[tuple[object, ...]] = []
         for measure in self.measures:
