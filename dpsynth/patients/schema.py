@@ -77,8 +77,10 @@ class PatientSchema(TableSchema):
     files : tuple of PatientFile
         The files of a folder that gives the rows, see :mod:`dpsynth.patients.files`. Each column but the
         unit and the order stands in one of them.
-    ignored, missing_words, csv
+    ignored, missing_words : tuple of str
         As in :class:`~dpsynth.table.schema.Schema`.
+    csv : CsvFormat
+        How the files are written, as in :class:`~dpsynth.table.schema.Schema`.
     other_columns : {"refuse", "ignore"}
         As in :class:`~dpsynth.table.schema.Schema`.
     rows_unreviewed : tuple of str
