@@ -40,8 +40,8 @@ def main() -> None:
     assert "tensorflow" not in sys.modules, "the default fit has loaded TensorFlow"
 
     assert "randhie" in program("run", "no_such_name", "--out", "none", status=2)
-    assert "breast_cancer" in program("data", "list")
-    assert "flchain-mortality" in program("replication", "list")
+    assert "breast_cancer" in program("data")
+    assert "flchain-mortality" in program("replication")
     program("run", "randhie", "--no-evaluate", "--out", "demo")
     assert {"synthetic.csv", "ledger.json", "model", "report.html"} <= {
         p.name for p in Path("demo").iterdir()
