@@ -34,12 +34,14 @@ def whole_patients(evaluation: Evaluation) -> Iterator[Evidence]:
     losses = of_columns(evaluation, "patient_auc_loss[")
     losses = [m for m in losses if number_of(m) >= GIVES_AWAY and least(m) > 0]
     losses = sorted(losses, key=number_of, reverse=True)[:3]
+    surely = max(map(least, scores))
     yield Evidence(
         basis=scores,
         losses=losses,
         best=best,
         value=number_of(best),
-        surely=max(map(least, scores)),
+        surely=surely,
+        easily=" easily" if surely > OBVIOUS else "",
         given=f". Shuffling lowers it most for {few(map(column_of, losses))}" if losses else "",
     )
 
@@ -88,13 +90,9 @@ def _surely(measure: Measure) -> float:
 #: rules on patients with several rows
 PATIENTS = (
     Rule("patients_distinguishable", whole_patients, bad=lambda f: f.surely > OBVIOUS,
-         rests_on=("basis", "losses"),
-         sentence="Synthetic patients can easily be separated from real ones. A classifier of their rows "
+         caution=lambda f: f.surely > DISTINGUISHABLE, rests_on=("basis", "losses"),
+         sentence="Synthetic patients can{easily} be separated from real ones. A classifier of their rows "
          "has an AUC of {best}{given}."),
-    Rule("patients_distinguishable", whole_patients, caution=lambda f: f.surely > DISTINGUISHABLE,
-         rests_on=("basis", "losses"),
-         sentence="Synthetic patients can be separated from real ones. A classifier of their rows has an "
-         "AUC of {best}{given}."),
     Rule("patients_resemble", whole_patients, good=lambda f: f.value <= DISTINGUISHABLE,
          sentence="Synthetic patients are hard to separate from real ones. A classifier of their rows has "
          "an AUC of {best}."),
