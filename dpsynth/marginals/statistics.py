@@ -503,6 +503,7 @@ class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[d
 # with it.
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class PairwiseStatistics:
     """Released mean features.

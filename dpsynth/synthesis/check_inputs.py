@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, OwnerWarning
-from dpsynth.marginals.network import check_possible
+from dpsynth.marginals.rules import check_possible
 from dpsynth.patients.reader import reader_of
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.noise import describe_generator, secure_generator

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.marginals.network import BayesianNetwork
+from dpsynth.marginals.chain import Chain
 from dpsynth.parallel import each
 from dpsynth.patients.histories import Histories
 from dpsynth.privacy.ledger import Ledger
@@ -57,10 +57,10 @@ def redraw(plan: FitPlan, model: GeneratorModel, rng: np.random.Generator) -> Ge
 
     All parts of the fit are redrawn together, from one sample of records (`Part.redraw`).
     """
-    encoder, base_model, trajectories = model.encoder, model.base_model, model.trajectories
+    encoder, chain, trajectories = model.encoder, model.chain, model.trajectories
     assert encoder.marginals is not None  # every fit releases them
-    pool = None if base_model is None else base_model.sample(_POOL * _number(encoder.marginals), rng)
-    frame = _records(encoder.marginals, base_model, pool, rng)
+    pool = None if chain is None else chain.sample(_POOL * _number(encoder.marginals), rng)
+    frame = _records(encoder.marginals, chain, pool, rng)
     if trajectories is not None:
         schema = trajectories.schema
         rows = schema.in_order(draw_rows(trajectories, frame, rng))
@@ -112,17 +112,17 @@ def _number(marginals: Marginals) -> int:
 
 def _records(
     marginals: Marginals,
-    base_model: BayesianNetwork | None,
+    chain: Chain | None,
     pool: NDArray[np.int64] | None,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """As many records as the real table has, independent samples of the released model, from its ``pool``."""
     n = _number(marginals)
-    if base_model is None or pool is None:
+    if chain is None or pool is None:
         cells = np.stack([rng.choice(len(p), size=n, p=p) for p in marginals.probabilities], axis=1)
     else:
         # Draws of the base model are more even than independent ones; a choice with replacement undoes that.
-        cells = base_model.cells_of(pool[rng.integers(len(pool), size=n)], rng)
+        cells = chain.cells_of(pool[rng.integers(len(pool), size=n)], rng)
     # Anywhere in their cells: columns of many values are also counted value by value.
     columns = zip(marginals.grids, cells.T, rng.random(cells.T.shape), strict=True)
     return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.network import BayesianNetwork, with_rules
-from dpsynth.marginals.reweighting import reweighted, weighted
+from dpsynth.marginals.chain import Chain, fit_chain
 from dpsynth.marginals.statistics import Kind
 from dpsynth.progress import STAGES
 from dpsynth.synthesis import default_rules
@@ -37,23 +36,26 @@ _MANY = 1e12
 
 @record
 @dataclass(frozen=True)
-class Networked(Sampler):
-    """Records of a Bayesian network, with the released marginals of their encoder."""
+class Chained(Sampler):
+    """Records of a chain, with the released marginals of their encoder.
 
-    base_model: BayesianNetwork
+    ``records``: the chain.
+    """
+
+    records: Chain
 
     @property
-    def network(self) -> BayesianNetwork:
-        """The Bayesian network."""
-        return self.base_model
+    def chain(self) -> Chain:
+        """The chain."""
+        return self.records
 
     def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
         """Fine cells of n records and places within them."""
-        return matched_draws(self.base_model, encoder, n, rng)
+        return matched_draws(self.records, encoder, n, rng)
 
     def bins(self) -> Mapping[int, NDArray[np.int64]]:
-        """Those of every column, if rules are factors of the network."""
-        binnings = self.base_model.binnings if self.base_model.rules else ()
+        """Those of every column, if rules are factors of the chain."""
+        binnings = self.records.binnings if self.records.ruled else ()
         return {j: binning.labels for j, binning in enumerate(binnings)}
 
 
@@ -124,27 +126,16 @@ class MarginalsOptions(FitOptions):
         return Parts(tuple(own), Rows.of(described, share.visits), delta)
 
     def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-        """The base model with rules, reweighted and weighted by the statistics beside it."""
-        network, marginals, rng = reading.of(BaseModel), reading.of(Columns), reading.rng
+        """A chain fitted to all that was read, with rules as factors."""
+        network, marginals = reading.of(BaseModel), reading.of(Columns)
         # checks that the tables can be drawn from, before anything draws
         model = super().build(described, reading, refine=refine)
-        if network is None or marginals is None:
+        if network is None or marginals is None or not refine:
             return model
-        model = replace(model, sampler=Networked(network))
-        if refine:
-            if not network.rules:
-                rules = rules_of_model(described)
-                network = with_rules(network, model.schema, model.encoder.grids, rules)
-            pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
-            if pairs is not None or network.rules:
-                STAGES.info("fit: reweighting")
-                network = reweighted(network, pairs, rng)
-            if histogram is not None:
-                STAGES.info("fit: weighting by the nearest-neighbour histogram")
-                network = weighted(network, histogram, rng)
-            STAGES.info("fit: order of values within bins")
-            network = network.coupled(marginals.grids, marginals.n, rng)
-        return replace(model, sampler=Networked(network))
+        STAGES.info("fit: the columns in their order")
+        rules, pairs = rules_of_model(described), reading.of(Pairwise)
+        chain = fit_chain(network, marginals, pairs, reading.rng, model.schema, rules)
+        return replace(model, sampler=Chained(chain))
 
     def _beside(self, schema: Schema, n: float, delta: float) -> tuple[bool, bool]:
         """Whether there are pairwise statistics and a histogram: as chosen, or by rule if noise is small."""
@@ -157,7 +148,7 @@ class MarginalsOptions(FitOptions):
                 schema, n, self.epsilon, delta, share.pairwise_statistics
             )
         if histogram is None:
-            histogram = pairs and default_rules.has_neighbour_histogram(
+            histogram = False and default_rules.has_neighbour_histogram(
                 n, self.epsilon, delta, share.neighbour_histogram
             )
         return pairs, histogram

@@ -15,6 +15,7 @@ import pandas as pd
 
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import numbers, record
+from dpsynth.marginals.chain import Chain
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.studies.fitted_study import FittedStudy
 from dpsynth.synthesis.row_rules import rules_of_model
@@ -41,10 +42,10 @@ BLOCK = 100_000
 # Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
 SMALLEST_BLOCK = 2_000
 # Arrays from which records are drawn in proportion, or by which they are weighed.
-_NETWORK = "sampler/base_model"
+_CHAIN = "sampler/records"
 _MASS = re.compile(
-    rf"encoder/marginals/(probabilities/\d+|missing_law)|{_NETWORK}/(factors/\d+/2|cells/\d+|missing_law)"
-    rf"|{_NETWORK}/weighting/(weights|columns/\d+|missing)"
+    rf"encoder/marginals/(probabilities/\d+|missing_law)|{_CHAIN}/cells/\d+"
+    rf"|{_CHAIN}/network/(factors/\d+/2|cells/\d+|missing_law)"
 )
 
 
@@ -83,8 +84,13 @@ class GeneratorModel:
 
     @property
     def base_model(self) -> BayesianNetwork | None:
-        """The Bayesian network that records are drawn from, if they are."""
-        return self.sampler.network
+        """The Bayesian network of the released tables, if there is one."""
+        return None if self.chain is None else self.chain.network
+
+    @property
+    def chain(self) -> Chain | None:
+        """The chain that records are drawn from, if they are."""
+        return self.sampler.chain
 
     @property
     def declared_schema(self) -> TableSchema:

@@ -1,4 +1,4 @@
-"""Where a model's records come from: a network, a trained generator, matched points or columns alone."""
+"""Where a model's records come from: a chain, a trained generator, matched points or columns alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.marginals.network import BayesianNetwork
-from dpsynth.synthesis.sampling import (
-    Codes,
-    Places,
-)
+from dpsynth.marginals.chain import Chain
+from dpsynth.synthesis.sampling import Codes, Places
 from dpsynth.table.encoder import Encoder
 
 
@@ -20,8 +17,8 @@ class Sampler(ABC):
     """Where a generator's records come from, in codes. Everything else about samples is common code."""
 
     @property
-    def network(self) -> BayesianNetwork | None:
-        """The Bayesian network that the records are drawn from, if they are."""
+    def chain(self) -> Chain | None:
+        """The chain that the records are drawn from, if they are."""
         return None
 
     @abstractmethod

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.checks import Counted
 from dpsynth.errors import DataError, RejectionError
 from dpsynth.marginals.binning import make_binning
-from dpsynth.marginals.network import BayesianNetwork, obeyed
+from dpsynth.marginals.chain import Chain
+from dpsynth.marginals.rules import obeyed
 from dpsynth.parallel import in_blocks
 from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.draws import draw_entry, grouped
@@ -26,7 +27,7 @@ from dpsynth.table.values import numbers_of
 # ------------------------------------------------------------------------------------------------
 # Records that obey rules by where their values lie: two records exchange a value.
 #
-# The base model's bins allow every rule that has a factor (`dpsynth.marginals.network`). But
+# The base model's bins allow every rule that has a factor (`dpsynth.marginals.rules`). But
 # values are placed in a bin without regard to rules, and the exact counts move some records to other bins.
 # So a record that breaks a rule exchanges its value of a column with a record of the same bin. Only records
 # that break a rule after that exchange values with records of any bin. Near values are tried first. An
@@ -321,7 +322,7 @@ def _heaviest(weights: NDArray[np.float64], count: int, rng: np.random.Generator
 
 
 def matched_draws(
-    base_model: BayesianNetwork | None, encoder: Encoder, n: int, rng: np.random.Generator
+    chain: Chain | None, encoder: Encoder, n: int, rng: np.random.Generator
 ) -> tuple[list[Codes], list[Places]]:
     """Fine cells of n records and places within them, as `Encoder.decode` takes them.
 
@@ -329,33 +330,27 @@ def matched_draws(
     values differ from n times the released probability by less than 1.
     """
     grids = encoder.grids
-    bins = np.zeros((n, len(grids)), np.int64) if base_model is None else base_model.sample(n, rng)
-    coupled, codes, places = list(bins.T), list(bins.T), [np.zeros(n) for _ in grids]
+    states = np.zeros((n, len(grids)), np.int64) if chain is None else chain.sample(n, rng)
+    codes, places = list(states.T), [np.zeros(n) for _ in grids]
     #: bins or categories, what is apart, and the number of bins or categories
-    columns = [(drawn, np.zeros(n, np.int64), 0) for drawn in bins.T]
+    columns = [(drawn, np.zeros(n, np.int64), 0) for drawn in states.T]
 
     def label(part: slice, rng: np.random.Generator) -> None:
         for j, grid in list(enumerate(grids))[part]:
             drawn, apart, _ = columns[j]
-            if base_model is None:
+            if chain is None:
                 labels = np.zeros(grid.size, np.int64)
             elif grid.ordered:
-                labels = base_model.binnings[j].labels
+                labels = chain.binnings[j].labels
             else:
-                drawn, labels = base_model.column_cells(j, drawn, rng), np.arange(grid.size)
+                drawn, labels = chain.column_cells(j, drawn, rng), np.arange(grid.size)
             if encoder.coordinate[j] is None:
                 drawn = exact_labels(drawn, encoder.released(j), rng)
             elif encoder.group[j] is not None:
                 drawn, apart = _apart(encoder, j, drawn, labels, rng)
-            columns[j], coupled[j] = (drawn, apart, len(labels)), drawn
-            if base_model is not None and not grid.ordered:
-                coupled[j] = base_model.binnings[j].labels[drawn]
+            columns[j] = drawn, apart, len(labels)
 
     in_blocks(label, len(grids), _COLUMNS, rng)
-    scores = {}
-    if base_model is not None and base_model.copula is not None:
-        known = [columns[j][1] == 0 for j in base_model.copula.columns]
-        scores = base_model.copula.scores(coupled, known, rng)
 
     def spread(part: slice, rng: np.random.Generator) -> None:
         for j, (drawn, apart, size) in list(enumerate(columns))[part]:
@@ -363,10 +358,7 @@ def matched_draws(
             if encoder.coordinate[j] is None:
                 continue
             codes[j], present = grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
-            if j in scores:
-                rows = present[np.argsort(scores[j][present])]
-            else:
-                rows = present[grouped(drawn[present], size, rng)]
+            rows = present[grouped(drawn[present], size, rng)]
             codes[j][rows], places[j][rows] = evenly_spread(encoder, j, len(rows), rng)
 
     in_blocks(spread, len(grids), _COLUMNS, rng)

@@ -94,7 +94,6 @@ class BaseModel(Part[BayesianNetwork]):
             cells=marginals.probabilities,
             factors=fit_factors(before.families, counts, bins, before.noise_std),
             missing_law=marginals.missing_law,
-            weighting=None,
         )
 
 

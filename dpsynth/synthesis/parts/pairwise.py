@@ -42,15 +42,15 @@ class Pairwise(Part[PairwiseStatistics]):
 
         Records of the released model lack what its fit has shrunk. Fits to these would shrink it twice.
         """
-        before = reading.released.base_model
-        assert before is not None and before.reweighting is not None and reading.pool is not None
-        features, bins = before.reweighting.features, Samples.of(reading).bins
+        chain = reading.released.chain
+        assert chain is not None and chain.pairs is not None and reading.pool is not None
+        features, bins = chain.pairs.features, Samples.of(reading).bins
         found: PairwiseStatistics = reading.run(self.release.at((bins, features)))
         counted = np.zeros((len(features.tables),) * 2, dtype=bool)
-        for family in before.families:
+        for family in chain.network.families:
             counted[np.ix_(family, family)] = True
         column = np.repeat(np.arange(len(features.tables)), np.diff(features.ends))
         times = features.products.shape[1] // max(features.size, 1)
         outside = np.tile(~counted[np.ix_(column, column)], times)
-        shrunk = before.reweighting.mean - features.mean_and_variance(reading.pool)[0]
+        shrunk = chain.pairs.mean - features.mean_and_variance(chain.bins(reading.pool))[0]
         return replace(found, mean=found.mean + np.where(outside, shrunk, 0.0))

@@ -1,0 +1,236 @@
+"""Ordered columns are coupled by a Gaussian copula: a reference for what tables of coarse bins leave open.
+
+Two columns that are nearly functions of each other, such as the radius and the area of a nucleus, would be
+independent within the bins of a table. So each record has a normal score in each ordered column, within the
+range that stands for its state. The scores of two columns have the correlation that their bins have by the
+model (the polychoric correlation, Olsson 1979). Mehler's formula gives the mean product of two scored bins as a
+power series in it: ``E[s_i s_j] = sum over k of rho^k a_ik a_jk``, with a_ik the Hermite coefficients of column
+i's scores. Strong correlations are then found by likelihood, with a part of the records independent: noise in a
+table leaves some far from the others.
+
+A column's states are then as likely as its normal score is, given those of the columns before it. Tables and
+products (`dpsynth.marginals.terms`) are fitted on top of that, so they hold as they did. Post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, owens_t
+
+from dpsynth.files.codec import record
+from dpsynth.marginals.terms import Rows, Term
+
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+#: Terms of the power series.
+_TERMS = 60
+#: Largest correlation, least eigenvalue of the correlations, and least part of a score that others leave open.
+_LARGEST, _LEAST, _LEAST_VARIANCE = 0.998, 2e-3, 2e-3
+#: A column with no correlation above this, and above so many standard deviations of noise, is not coupled.
+_WEAK, _NOISE = 0.3, 3.0
+#: Correlations above this are found anew by likelihood, among so many.
+_STRONG, _TRIED = 0.6, 25
+#: Parts of the records that may be independent.
+_PARTS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3)
+#: What a part of independent records must gain in mean log likelihood.
+_RELUCTANCE = 0.2
+#: Ends of a normal distribution.
+_FAR = 8.0
+#: Records that have places in both columns, at least.
+_FEWEST = 200
+#: Least probability of a state given others.
+_RAREST = 1e-9
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Coupling(Term):
+    """How likely a column's states are by normal scores, compared with the column alone.
+
+    ``columns``: earlier columns. ``slopes``, shape (columns,): of the mean score.
+    ``variance``: of the score given theirs.
+    ``ends``, shape (ordered states + 1,): of the ranges of scores.
+    ``size``: number of the column's states. Those without a place in the order come last.
+    """
+
+    columns: tuple[int, ...]
+    slopes: Floats
+    variance: float
+    ends: Doubles
+    size: int
+
+    def mean(self, rows: Rows) -> Doubles:
+        """Mean score of each record, shape (n,)."""
+        return np.asarray(self.slopes @ rows.scores[list(self.columns)], dtype=np.float64)
+
+    def logits(self, rows: Rows) -> Floats:
+        """Shape (states, n)."""
+        below = ndtr((self.ends[:, None] - self.mean(rows)) / self.variance**0.5)
+        mass = np.maximum(np.diff(below, axis=0), _RAREST)
+        alone = np.maximum(np.diff(ndtr(self.ends)), _RAREST)
+        logits = np.zeros((self.size, rows.states.shape[1]), np.float32)
+        logits[: len(mass)] = np.log(mass / alone[:, None])
+        return logits
+
+    def alike(self) -> Doubles:
+        """Every state is different."""
+        return np.arange(self.size, dtype=np.float64)[:, None]
+
+
+def score_ends(probabilities: Doubles) -> Doubles:
+    """Ends of the ranges of normal scores that stand for bins in order, shape (bins + 1,)."""
+    below = np.cumsum(np.maximum(probabilities, 1e-9))
+    return np.asarray(ndtri(np.append(0.0, below / below[-1])).clip(-_FAR, _FAR))
+
+
+def scores_of(
+    states: Ints, ends: Doubles, coupling: Coupling | None, rows: Rows, rng: np.random.Generator
+) -> Floats:
+    """Normal scores of records with these states, shape (n,): anywhere in the range that stands for the state.
+
+    Of a state without a place in the order, they are those that the other columns let expect.
+    """
+    below, size = ndtr(ends), len(ends) - 1
+    state = np.minimum(states, size - 1)
+    mass = below[state] + rng.random(len(states)) * (below[state + 1] - below[state])
+    scores = ndtri(np.clip(mass, 1e-7, 1 - 1e-7))
+    apart = states >= size
+    if apart.any():
+        drawn = rng.standard_normal(int(apart.sum()))
+        if coupling is not None:
+            drawn = coupling.mean(rows)[apart] + coupling.variance**0.5 * drawn
+        scores[apart] = drawn
+    return np.asarray(scores, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The bins of an ordered column in a table: their number, mean scores and Hermite coefficients.
+
+    ``ends``, shape (bins + 1,). Bins without a place in the order come last and are not counted.
+    """
+
+    ends: Doubles
+    scores: Doubles
+    coefficients: Doubles
+
+    @classmethod
+    def of(cls, probabilities: Doubles) -> Scored:
+        """Of the probabilities of the bins in their order."""
+        ends = score_ends(probabilities)
+        mass = np.diff(ndtr(ends))
+        density = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi)
+        score = -np.diff(density) / np.maximum(mass, 1e-12)
+        # h_k = He_k / sqrt(k!); the integral of h_k times the density is -h_(k - 1) times it, over sqrt(k)
+        previous, current = np.zeros_like(ends), np.ones_like(ends)
+        found = np.empty(_TERMS)
+        for k in range(1, _TERMS + 1):
+            found[k - 1] = score @ (-np.diff(current * density)) / np.sqrt(k)
+            previous, current = current, (ends * current - np.sqrt(k - 1) * previous) / np.sqrt(k)
+        return cls(ends, score, found)
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.scores)
+
+
+def correlations(one: Scored, bins: Ints, others: Sequence[Scored], other_bins: Sequence[Ints]) -> Doubles:
+    """Correlation of a column's normal scores with those of others, by the bins of records, shape (others,).
+
+    Bins of ``size`` and more have no place in the order. Too few records of both have no correlation.
+    """
+    found = np.zeros(len(others))
+    known = bins < one.size
+    for k, (other, places) in enumerate(zip(others, other_bins, strict=True)):
+        both = known & (places < other.size)
+        if both.sum() < _FEWEST:
+            continue
+        own, their = bins[both], places[both]
+        terms = one.coefficients * other.coefficients
+        rho = _polychoric(float((one.scores[own] * other.scores[their]).mean()), terms)
+        if abs(rho) > _STRONG:
+            shape = (one.size, other.size)
+            counts = np.bincount(own * other.size + their, minlength=one.size * other.size).reshape(shape)
+            rho = _likeliest(counts, one.ends, other.ends, rho)
+        found[k] = rho
+    return found
+
+
+def coupled(
+    columns: Sequence[int],
+    correlation: Doubles,
+    sizes: Sequence[int],
+    noise: float,
+    ends: Doubles,
+    size: int,
+) -> Coupling | None:
+    """The coupling of a column with those before it that tell something of it, or None.
+
+    ``correlation``, shape (columns + 1,) twice: of the earlier columns and, last, of the column.
+    ``sizes``, shape (columns + 1,): of their bins in tables.
+    ``noise``: standard deviation of the noise in a share of the tables.
+    """
+    own, number = np.abs(correlation[-1, :-1]), np.sqrt(np.asarray(sizes, dtype=np.float64))
+    told = np.flatnonzero(own > np.maximum(_WEAK, _NOISE * noise * number[:-1] * number[-1]))
+    if not len(told):
+        return None
+    kept = _definite(correlation[np.ix_(np.append(told, -1), np.append(told, -1))])
+    slopes = np.linalg.solve(kept[:-1, :-1], kept[:-1, -1])
+    variance = max(1.0 - float(slopes @ kept[:-1, -1]), _LEAST_VARIANCE)
+    return Coupling(tuple(columns[k] for k in told), slopes.astype(np.float32), variance, ends, size)
+
+
+def _polychoric(mean: float, terms: Doubles) -> float:
+    """Correlation of normal scores with this mean product of bins' scores, by bisection."""
+    low, high = -_LARGEST, _LARGEST
+    powers = np.arange(1, _TERMS + 1)
+    for _ in range(30):
+        middle = (low + high) / 2
+        if float(terms @ middle**powers) < mean:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _likeliest(counts: Ints, rows: Doubles, columns: Doubles, least: float) -> float:
+    """The likeliest correlation of counts by bins, where some records are of independent columns.
+
+    Noise leaves a few records in cells far from the others. The mean product takes them for a weaker
+    correlation. ``least``: that correlation, which the found one exceeds in size. With few bins such records
+    look like a weaker correlation, so their part is kept small.
+    """
+    shares = counts / counts.sum()
+    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    best = (-np.inf, least)
+    for size in np.tanh(np.linspace(np.arctanh(abs(least)), np.arctanh(_LARGEST), _TRIED)):
+        near = np.maximum(_cells(rows, columns, np.sign(least) * size), 1e-12)
+        for part in _PARTS:
+            fit = (shares * np.log((1 - part) * near + part * apart)).sum() - _RELUCTANCE * part
+            best = max(best, (float(fit), float(np.sign(least) * size)))
+    return best[1]
+
+
+def _cells(rows: Doubles, columns: Doubles, correlation: float) -> Doubles:
+    """Probabilities of pairs of bins under a bivariate normal distribution (Owen 1956)."""
+    h, k = (np.where(ends == 0.0, 1e-9, ends) for ends in (rows[:, None], columns[None, :]))
+    root = np.sqrt(1 - correlation**2)
+    below = 0.5 * (ndtr(h) + ndtr(k) - (h * k < 0)) - (
+        owens_t(h, (k / h - correlation) / root) + owens_t(k, (h / k - correlation) / root)
+    )
+    return np.asarray(np.diff(np.diff(below, axis=0), axis=1))
+
+
+def _definite(correlation: Doubles) -> Doubles:
+    """The nearest correlations, roughly, that are positive definite."""
+    values, vectors = np.linalg.eigh(correlation)
+    found = (vectors * np.maximum(values, _LEAST)) @ vectors.T
+    scale = np.sqrt(np.diag(found))
+    return np.asarray(found / np.outer(scale, scale))

@@ -1,0 +1,282 @@
+"""Terms of a conditional distribution: what earlier columns add to the log probability of a column's states.
+
+Column j of a chain (`dpsynth.marginals.chain`) has the distribution
+
+    p(x_j = v | earlier)  ~  exp(base_j(v) + sum of terms).
+
+A :class:`Table` has one effect for each cell of earlier columns and of the column. :class:`Products` are
+linear in numbers of the earlier columns times numbers of the column. `dpsynth.marginals.coupling` has the
+third kind. A term is fitted by steps towards the moments that it should have: of a table these are the shares
+of its cells (iterative scaling, Darroch and Ratcliff 1972), of products their means (Newton's method with a
+ridge, since the means are noisy). All is post-processing of released numbers, free of cost.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpsynth.files.codec import record
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+#: Longest step of a table's effect, and of an effect of products.
+_LONGEST, _LONGEST_SLOPE = 5.0, 1.5
+#: Shares of cells are compared with this much added to each.
+_SHARE = 1e-9
+#: Newton's steps of several numbers at once are shorter.
+_SHORTER = 0.7
+#: Least ridge.
+_LEAST = 1e-5
+#: Operations of a curvature, roughly, and fewest records that it is computed from.
+_WORK, _FEWEST = 40_000_000, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Records of which some columns are drawn.
+
+    ``states``, shape (columns, n): of the drawn columns.
+    ``scores``, shape (columns, n): normal scores of ordered columns.
+    """
+
+    states: Ints
+    scores: Floats
+
+    @classmethod
+    def empty(cls, columns: int, n: int) -> Rows:
+        """Records without any column."""
+        return cls(np.zeros((columns, n), np.int64), np.zeros((columns, n), np.float32))
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Term(ABC):
+    """What earlier columns add to the log probability of each state of a column."""
+
+    @abstractmethod
+    def logits(self, rows: Rows) -> Floats:
+        """Shape (states, n)."""
+
+    @abstractmethod
+    def alike(self) -> NDArray[np.float64]:
+        """Rows that are equal where two states always have the same logits, shape (states, numbers)."""
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Table(Term):
+    """An effect for each cell of a table of earlier columns and the column.
+
+    ``parents``: earlier columns. ``labels``, shapes (states,): cell of each of their states.
+    ``child``, shape (states,): cell of each state of the column.
+    ``effects``, shape (cells of the parents, cells of the column).
+    """
+
+    parents: tuple[int, ...]
+    labels: tuple[Ints, ...]
+    child: Ints
+    effects: Floats
+
+    def cells(self, rows: Rows) -> Ints:
+        """Cell of the parents of each record, shape (n,)."""
+        cell = np.zeros(rows.states.shape[1], np.int64)
+        for column, label in zip(self.parents, self.labels, strict=True):
+            cell = cell * (int(label.max()) + 1) + label[rows.states[column]]
+        return cell
+
+    def logits(self, rows: Rows) -> Floats:
+        """Shape (states, n)."""
+        return self.effects.T[self.child].take(self.cells(rows), axis=1)
+
+    def alike(self) -> Doubles:
+        """The cells of the states."""
+        return self.child[:, None].astype(np.float64)
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Products(Term):
+    """Numbers of earlier columns times numbers of the column, all multiplied by the outcome if there is one.
+
+    ``columns``: earlier columns. ``numbers``, shapes (states, numbers): those of their states.
+    ``outcome``: an earlier column of one number, or None. ``times``, shape (states,): that number.
+    ``child``, shape (states, numbers): those of the column's states.
+    ``effects``, shape (numbers of the earlier columns, numbers of the column).
+    """
+
+    columns: tuple[int, ...]
+    numbers: tuple[Floats, ...]
+    outcome: int | None
+    times: Floats
+    child: Floats
+    effects: Floats
+
+    def values(self, rows: Rows) -> Floats:
+        """Numbers of the earlier columns of each record, shape (numbers, n)."""
+        pairs = zip(self.columns, self.numbers, strict=True)
+        values = np.vstack([table.T.take(rows.states[column], axis=1) for column, table in pairs])
+        if self.outcome is not None:
+            values *= self.times[rows.states[self.outcome]]
+        return values
+
+    def logits(self, rows: Rows) -> Floats:
+        """Shape (states, n)."""
+        return np.asarray(self.child @ (self.effects.T @ self.values(rows)))
+
+    def alike(self) -> Doubles:
+        """The numbers of the states."""
+        return self.child.astype(np.float64)
+
+
+class Fitting(ABC):
+    """A term that is fitted to records whose earlier columns are drawn."""
+
+    effects: Floats
+
+    @abstractmethod
+    def at(self, first: Ints) -> None:
+        """Take one state of each group of states that no term tells apart."""
+
+    @abstractmethod
+    def logits(self, effects: Floats) -> Floats:
+        """Logits of the groups with these effects, shape (groups, n)."""
+
+    @abstractmethod
+    def step(self, shares: Floats) -> Floats:
+        """Change of the effects, by the probabilities of the groups, shape (groups, n)."""
+
+    @abstractmethod
+    def term(self) -> Term:
+        """The term as it is."""
+
+
+class TableFitting(Fitting):
+    """A table that is fitted to a conditional distribution, given its parents.
+
+    ``law``, shape (cells of the parents, cells of the column).
+    """
+
+    def __init__(self, table: Table, law: Doubles, rows: Rows) -> None:
+        self.table, self.effects = table, table.effects.copy()
+        self.cell = table.cells(rows)
+        self.n, number = len(self.cell), len(law)
+        ones = np.ones(self.n, np.float32)
+        self.of_cell = sparse.csr_matrix((ones, (self.cell, np.arange(self.n))), (number, self.n))
+        weight = np.bincount(self.cell, minlength=number) / self.n
+        self.goal = law * weight[:, None]
+
+    def at(self, first: Ints) -> None:
+        """Cells of the column of these states."""
+        self.child = self.table.child[first]
+        self.sums = np.zeros((len(first), self.goal.shape[1]), np.float32)
+        self.sums[np.arange(len(first)), self.child] = 1.0
+
+    def logits(self, effects: Floats) -> Floats:
+        """Shape (groups, n)."""
+        return effects.T[self.child].take(self.cell, axis=1)
+
+    def step(self, shares: Floats) -> Floats:
+        """Iterative scaling: as if no other term held these columns."""
+        have = (self.of_cell @ shares.T) @ self.sums / self.n
+        move = np.clip(np.log((self.goal + _SHARE) / (have + _SHARE)), -_LONGEST, _LONGEST)
+        self.effects += move.astype(np.float32)
+        return move.astype(np.float32)
+
+    def term(self) -> Table:
+        """The table with its effects."""
+        return Table(self.table.parents, self.table.labels, self.table.child, self.effects)
+
+
+class ProductsFitting(Fitting):
+    """Products that are fitted to means with noise.
+
+    ``goal``, ``ridge``, of the shape of the effects: means, and how much an effect of 1 costs.
+    """
+
+    def __init__(self, products: Products, goal: Doubles, ridge: Doubles, rows: Rows) -> None:
+        self.products, self.effects = products, products.effects.copy()
+        self.goal, self.ridge = goal, np.maximum(ridge, _LEAST)
+        self.values = products.values(rows)
+        self.n = self.values.shape[1]
+        work = max(self.ridge.shape[1] * len(self.values) ** 2, 1)
+        self.some = self.values[:, : max(_WORK // work, _FEWEST)]
+
+    def at(self, first: Ints) -> None:
+        """Numbers of the column of these states."""
+        self.child = np.ascontiguousarray(self.products.child[first].T)
+
+    def logits(self, effects: Floats) -> Floats:
+        """Shape (groups, n)."""
+        return np.asarray(self.child.T @ (effects.T @ self.values))
+
+    def step(self, shares: Floats) -> Floats:
+        """Newton's method, number by number of the column, with curvatures of some of the records."""
+        mean = self.child @ shares
+        gap = self.goal - (self.values @ mean.T) / self.n - self.ridge * self.effects
+        number = self.some.shape[1]
+        variance = self.child**2 @ shares[:, :number] - mean[:, :number] ** 2
+        move = np.empty(gap.shape)
+        for k, own in enumerate(variance):
+            curvature = (self.some * own) @ self.some.T / number
+            move[:, k] = np.linalg.solve(curvature + np.diag(self.ridge[:, k]), gap[:, k])
+        move *= min(1.0, _LONGEST_SLOPE / max(float(np.abs(move).max(initial=0.0)), _LEAST))
+        if move.shape[1] > 2:
+            move *= _SHORTER
+        self.effects += move.astype(np.float32)
+        return move.astype(np.float32)
+
+    def term(self) -> Products:
+        """The products with their effects."""
+        own = self.products
+        return Products(own.columns, own.numbers, own.outcome, own.times, own.child, self.effects)
+
+
+def softmax(logits: Floats) -> Floats:
+    """Probabilities, shape (groups, n), in the place of the logits."""
+    logits -= logits.max(axis=0)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=0)
+    return logits
+
+
+def fitted(
+    law: Doubles, fixed: Sequence[Term], moving: Sequence[Fitting], keys: Sequence[Term], rows: Rows, sweeps: int
+) -> Doubles:
+    """Fit terms to their moments, and the base to the distribution of the column's states, in turns.
+
+    ``law``, shape (states,): that distribution. ``fixed``: terms that stay. ``keys``: the terms of ``moving``.
+
+    Returns the base, shape (states,): the logarithm of what each state has before any term.
+    """
+    alike = [term.alike() for term in (*fixed, *keys)]
+    log = np.log(np.maximum(law, _SHARE))
+    if not alike:
+        return log
+    _, first, group = np.unique(np.hstack(alike), axis=0, return_index=True, return_inverse=True)
+    group = group.reshape(-1)
+    mass = np.bincount(group, np.maximum(law, _SHARE), len(first))
+    n = rows.states.shape[1]
+    logits = np.zeros((len(first), n), np.float32)
+    for term in fixed:
+        logits += term.logits(rows)[first]
+    logits += np.log(mass).astype(np.float32)[:, None]
+    shift = np.zeros(len(first))
+    for fitting in moving:
+        fitting.at(first)
+        logits += fitting.logits(fitting.effects)
+    for _ in range(sweeps if len(moving) > 1 or fixed else 2):
+        for fitting in moving:
+            logits += fitting.logits(fitting.step(softmax(logits.copy())))
+        have = softmax(logits.copy()).mean(axis=1, dtype=np.float64)
+        move = np.clip(np.log((mass + 1e-7) / (have + 1e-7)), -2.0, 2.0)
+        shift += move
+        logits += move.astype(np.float32)[:, None]
+    return log + shift[group]
