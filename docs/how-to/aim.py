@@ -18,12 +18,13 @@ import mbi
 
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
+from dpsynth.marginals.chain import fit_chain
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.privacy.events import exponential_mechanism_event, gaussian_event, non_private_event
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.noise import SCORE_STEP, choose, with_noise
 from dpsynth.privacy.release import Adaptive
-from dpsynth.synthesis.marginals import Networked
+from dpsynth.synthesis.marginals import Chained
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Parts, Statistic
@@ -144,7 +145,9 @@ class AimOptions(FitOptions):
 
     def build(self, described, reading, *, refine=True):
         model = super().build(described, reading, refine=refine)
-        return replace(model, sampler=Networked(reading.of(Rounds)))
+        rounds, columns = reading.of(Rounds), reading.of(Columns)
+        chain = fit_chain(rounds, columns, None, reading.rng, model.schema)
+        return replace(model, sampler=Chained(chain))
 
 
 class DPAIM(Synthesizer):

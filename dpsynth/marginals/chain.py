@@ -3,13 +3,14 @@
 The first column is the outcome, and the order is that in which the tree of tables grew. Column j has the
 distribution
 
-    p(x_j = v | earlier)  ~  exp(base_j(v) + sum of terms)
+    p(x_j = v | earlier)  ~  exp(base_j(v) + sum of terms).
 
-with a coupling of ordered columns (`dpsynth.marginals.coupling`), an effect of the number of missing values
-(`dpsynth.marginals.missing`), a factor of each rule that the column is the last of, the table of its family, and
-products of numbers with all earlier columns (`dpsynth.marginals.terms`). The columns are fitted in their order,
-on a pool of records whose earlier columns were drawn from the fitted model. A fit is convex and takes a few
-rounds. The model is a function of released numbers: post-processing, free of cost.
+Terms are a coupling of ordered columns (`dpsynth.marginals.coupling`), an effect of what earlier columns lack
+(`dpsynth.marginals.missing`), a factor of each rule that the column is the last of
+(`dpsynth.marginals.rules`), the table of its family, and products of numbers with all earlier columns
+(`dpsynth.marginals.terms`). The columns are fitted in their order, on a pool of records whose earlier columns
+were drawn from the fitted model. A fit is convex and takes a few rounds. The model is a function of released
+numbers: post-processing, free of cost.
 
 States are finer than the bins of tables: every category, and at most 64 ranges of an ordered column's values,
 cut where bins are.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,8 +96,8 @@ class Conditional:
         Records of one cell of the first table take uniforms in even numbers (`dpsynth.table.draws`).
         """
         below = softmax(self.logits(rows))
-        for one, own in zip(below, below[1:], strict=False):  # faster than sums along the first axis
-            own += one
+        for one, following in pairwise(below):  # faster than sums along the first axis
+            following += one
         n = below.shape[1]
         table = next((term for term in self.terms if isinstance(term, Table)), None)
         cell = np.zeros(n, np.int64) if table is None else table.cells(rows)
@@ -137,19 +139,19 @@ class Chain:
 
         def work(part: slice, own: np.random.Generator) -> None:
             rows = Rows.empty(len(self.binnings), part.stop - part.start)
-            for conditional in self.conditionals:
-                self.draw(conditional, rows, own)
+            for column in self.conditionals:
+                self.draw(column, rows, own)
             drawn[part] = rows.states.T
 
         in_blocks(work, n, _BLOCK, rng)
         return drawn
 
-    def draw(self, conditional: Conditional, rows: Rows, rng: np.random.Generator) -> None:
+    def draw(self, column: Conditional, rows: Rows, rng: np.random.Generator) -> None:
         """Draw one column of records."""
-        j = conditional.column
-        states = rows.states[j] = conditional.draw(rows, rng)
+        j = column.column
+        states = rows.states[j] = column.draw(rows, rng)
         if len(self.ends[j]):
-            coupling = next((term for term in conditional.terms if isinstance(term, Coupling)), None)
+            coupling = next((term for term in column.terms if isinstance(term, Coupling)), None)
             rows.scores[j] = scores_of(states, self.ends[j], coupling, rows, rng)
 
     def bins(self, states: Ints) -> Ints:
@@ -302,14 +304,14 @@ class _Fit:
         self.chain.draw(self.chain.conditionals[0], self.rows, self.rng)
         before = [self.network.root]
         for factor in self.network.factors:
-            conditional = self._column(factor, before)
-            self.chain = replace(self.chain, conditionals=(*self.chain.conditionals, conditional))
-            self.chain.draw(conditional, self.rows, self.rng)
-            before.append(conditional.column)
+            column = self._column(factor, before)
+            self.chain = replace(self.chain, conditionals=(*self.chain.conditionals, column))
+            self.chain.draw(column, self.rows, self.rng)
+            before.append(column.column)
         return self.chain
 
     def _missing(self) -> dict[int, tuple[int, Doubles]]:
-        """Of each column whose missing values are counted: their state, and log odds by the number of them."""
+        """Of each column whose missing values are counted: their state, and log odds by their number."""
         network = self.network
         if network.missing_law is None or not network.panel:
             return {}
@@ -336,9 +338,9 @@ class _Fit:
         return {j: (int(states[j]), own) for j, own in zip(panel, odds, strict=True)}
 
     def _column(self, factor: Factor, before: list[int]) -> Conditional:
-        """Fit a column: by tables and products alone, to see how it is coupled, and then with its coupling."""
+        """Fit a column: by tables and products alone, to see how it is coupled, and with its coupling."""
         j = factor[1]
-        fixed = [*self._counted(j, before), *self._obeyed(j, before)]
+        fixed = self._counted(j, before)
         found = self._fitted(factor, before, fixed)
         scored, others = self.scored[j], [i for i in before if self.scored[i] is not None]
         if scored is None or not others:
@@ -358,8 +360,12 @@ class _Fit:
         moving = [self._table(factor), *self._products(j, before)]
         keys = [fitting.term() for fitting in moving]
         base = fitted(self.laws[j], fixed, moving, keys, self.rows, _SWEEPS)
-        terms = (*(fitting.term() for fitting in moving), *fixed)
-        return Conditional(j, base.astype(np.float32), terms)
+        terms = [*(fitting.term() for fitting in moving), *fixed]
+        obeyed = self._obeyed(j, before)
+        if obeyed:  # tables hold some noise where a rule forbids all, and would be fitted to it
+            terms = [*terms, *obeyed]
+            base = fitted(self.laws[j], terms, [], [], self.rows, _SWEEPS)
+        return Conditional(j, base.astype(np.float32), tuple(terms))
 
     def _table(self, factor: Factor) -> Fitting:
         parents, j, counts = factor

@@ -3,10 +3,10 @@
 Two columns that are nearly functions of each other, such as the radius and the area of a nucleus, would be
 independent within the bins of a table. So each record has a normal score in each ordered column, within the
 range that stands for its state. The scores of two columns have the correlation that their bins have by the
-model (the polychoric correlation, Olsson 1979). Mehler's formula gives the mean product of two scored bins as a
-power series in it: ``E[s_i s_j] = sum over k of rho^k a_ik a_jk``, with a_ik the Hermite coefficients of column
-i's scores. Strong correlations are then found by likelihood, with a part of the records independent: noise in a
-table leaves some far from the others.
+model (the polychoric correlation, Olsson 1979). Mehler's formula gives the mean product of two scored bins as
+a power series in it: ``E[s_i s_j] = sum over k of rho^k a_ik a_jk``, with a_ik the Hermite coefficients of
+column i's scores. Strong correlations are then found by likelihood, with a part of the records independent:
+noise in a table leaves some far from the others.
 
 A column's states are then as likely as its normal score is, given those of the columns before it. Tables and
 products (`dpsynth.marginals.terms`) are fitted on top of that, so they hold as they did. Post-processing.

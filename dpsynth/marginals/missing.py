@@ -1,11 +1,12 @@
 """How many values a record lacks: missing values of many columns come together.
 
 Laboratory panels are taken or not taken as a whole. Tables of two or three columns tie a column's missing
-values to those of one other column only, and ten missing values in one record are then nearly impossible. Their
-number has a released distribution. So a record is thought to have a number M of that distribution, and a column
-to be missing with the probability that it has among records which lack M values, if columns are missing
-independently of each other but for M. With odds w of the columns and e_k the elementary symmetric polynomial of
-degree k this is w_j e_(M-1)(without j) / e_M(all) (conditional Bernoulli sampling, Chen, Dempster and Liu 1994).
+values to those of one other column only, and ten missing values in one record are then nearly impossible.
+Their number has a released distribution. So a record is thought to have a number M of that distribution, and
+a column to be missing with the probability that it has among records which lack M values, if columns are
+missing independently of each other but for M. With odds w of the columns and e_k the elementary symmetric
+polynomial of degree k this is w_j e_(M-1)(without j) / e_M(all) (conditional Bernoulli sampling, Chen,
+Dempster and Liu 1994).
 
 M is not drawn. What the earlier columns of a record lack makes some M likelier than others (Bayes), and the
 column is missing with the mean probability. Tables and products are fitted on top of that. Given the outcome,

@@ -1,9 +1,9 @@
 """Rules as factors of a chain: how often a record obeys, by the states of the columns that a rule reads.
 
 A state is a range of values, so a rule holds for all, for some or for none of the records with given states.
-The share that obeys is found by drawing values within states. It is a factor of the distribution of the rule's
-last column, given those before it (`dpsynth.marginals.chain`). So states come as often as they do among records
-that obey, and none come that cannot obey. Only public rules and released numbers are read.
+The share that obeys is found by drawing values within states. It is a factor of the distribution of the
+rule's last column, given those before it (`dpsynth.marginals.chain`). So states come as often as they do
+among records that obey, and none come that cannot obey. Only public rules and released numbers are read.
 Post-processing, free of cost.
 """
 

@@ -248,7 +248,12 @@ def softmax(logits: Floats) -> Floats:
 
 
 def fitted(
-    law: Doubles, fixed: Sequence[Term], moving: Sequence[Fitting], keys: Sequence[Term], rows: Rows, sweeps: int
+    law: Doubles,
+    fixed: Sequence[Term],
+    moving: Sequence[Fitting],
+    keys: Sequence[Term],
+    rows: Rows,
+    sweeps: int,
 ) -> Doubles:
     """Fit terms to their moments, and the base to the distribution of the column's states, in turns.
 
@@ -272,7 +277,7 @@ def fitted(
     for fitting in moving:
         fitting.at(first)
         logits += fitting.logits(fitting.effects)
-    for _ in range(sweeps if len(moving) > 1 or fixed else 2):
+    for _ in range(sweeps):
         for fitting in moving:
             logits += fitting.logits(fitting.step(softmax(logits.copy())))
         have = softmax(logits.copy()).mean(axis=1, dtype=np.float64)

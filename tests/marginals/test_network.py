@@ -11,7 +11,6 @@ from dpsynth.marginals.binning import Binning, default_bins
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import grow_tree, pair_scores
-from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -152,17 +151,6 @@ def test_exact_prior_reproduces_its_tables(kind):
     assert np.abs(np.bincount(drawn[:, OUTCOME]) - 40_000 * released.probabilities[OUTCOME]).max() <= 1
 
 
-def test_sampled_cells_follow_the_released_marginals():
-    """Cells outside their bin, or fine distributions lost between bins and cells."""
-    base_model, released = fitted("tan")
-    rng = np.random.default_rng(7)
-    cells = base_model.sample_cells(50_000, rng)
-    for j, p in enumerate(released.probabilities):
-        assert np.abs(np.bincount(cells[:, j], minlength=len(p)) / 50_000 - p).sum() / 2 < 0.02
-    encoder = Encoder(SCHEMA, released)
-    SCHEMA.conform(encoder.decode(list(cells.T), list(rng.random(cells.T.shape))))
-
-
 def test_only_the_released_count_matters():
     """The frame's length used where the public or noisy number belongs."""
     frame = table(300, np.random.default_rng(8))
@@ -257,7 +245,7 @@ def test_state_round_trip():
     """A saved base model that draws other records."""
     base_model, _ = fitted("tan")
     again = read_back(base_model)
-    draws = [p.sample_cells(100, np.random.default_rng(0)) for p in (base_model, again)]
+    draws = [p.sample(100, np.random.default_rng(0)) for p in (base_model, again)]
     assert np.array_equal(*draws) and again.edges == base_model.edges
     assert again.noise_std == base_model.noise_std
 

@@ -1,21 +1,22 @@
-"""Rules as factors: shares by enumeration, the law that sweeps draw from, and rules that nothing obeys."""
+"""Rules as factors: shares by enumeration, factors of a chain, and rules that nothing obeys."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from releases import fit_base_model, release_marginals
 from stored import read_back
 
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError
-from dpsynth.marginals import network as rule_factors
+from dpsynth.marginals import rules as rule_factors
 from dpsynth.marginals.binning import Binning
-from dpsynth.marginals.gibbs import Reweighting
-from dpsynth.marginals.network import BayesianNetwork, check_possible, with_rules
+from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.rules import RuleShares, check_possible, rule_shares
+from dpsynth.marginals.terms import Rows
 from dpsynth.table.grid import Grid
 
 SCHEMA = Schema(
@@ -32,18 +33,21 @@ GRIDS = tuple(Grid.from_column(column) for column in SCHEMA.modelled.columns)
 LABELS = (np.arange(8) // 2, np.append(np.arange(8) // 2, 4), np.arange(2))
 
 
-def base_model() -> BayesianNetwork:
+def cells() -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(0)
-    cells = tuple(rng.dirichlet(np.full(grid.size, 4.0)) for grid in GRIDS)
-    binnings = tuple(Binning.from_labels(label, p) for label, p in zip(LABELS, cells, strict=True))
-    factors = (
-        ((0,), 1, rng.gamma(2.0, size=(4, 5)) + 0.1),
-        ((0, 1), 2, rng.gamma(2.0, size=(4, 5, 2)) + 0.1),
-    )
-    return BayesianNetwork("tan", 0, binnings, cells, factors)
+    return tuple(rng.dirichlet(np.full(grid.size, 4.0)) for grid in GRIDS)
 
 
-def enumerated(made: BayesianNetwork) -> dict[tuple[int, ...], list[np.ndarray]]:
+def binnings() -> list[Binning]:
+    return [Binning.from_labels(label, p) for label, p in zip(LABELS, cells(), strict=True)]
+
+
+def shares(rules=SCHEMA.rules) -> list[RuleShares]:
+    same = [np.arange(binning.size) for binning in binnings()]
+    return rule_shares(binnings(), same, cells(), SCHEMA, GRIDS, rules)
+
+
+def enumerated() -> dict[tuple[int, ...], list[np.ndarray]]:
     """By bins: the probability of each record within them, and whether it obeys each rule."""
     states = list(itertools.product(*(range(grid.size) for grid in GRIDS)))
     frame = pd.DataFrame(
@@ -57,19 +61,19 @@ def enumerated(made: BayesianNetwork) -> dict[tuple[int, ...], list[np.ndarray]]
     found: dict[tuple[int, ...], list[np.ndarray]] = {}
     for i, state in enumerate(states):
         bins = tuple(int(label[cell]) for label, cell in zip(LABELS, state, strict=True))
-        mass = np.prod([p[cell] for p, cell in zip(made.cells, state, strict=True)])
+        mass = np.prod([p[cell] for p, cell in zip(cells(), state, strict=True)])
         found.setdefault(bins, []).append(np.array([mass, *(obey[i] for obey in obeys)]))
     return found
 
 
 def test_shares_are_those_of_all_records_within_the_bins():
     """Catches a rule that is read at the middle of a bin, without missing values, or without formulas."""
-    made = with_rules(base_model(), SCHEMA, GRIDS, SCHEMA.rules)
-    assert [columns for columns, _ in made.rules] == [(0, 1), (0, 1, 2)]
-    for bins, records in enumerated(made).items():
+    found = shares()
+    assert [rule.columns for rule in found] == [(0, 1), (0, 1, 2)]
+    for bins, records in enumerated().items():
         mass, *obeys = np.stack(records).T
-        for (columns, logs), obey in zip(made.rules, obeys, strict=True):
-            share = np.exp(logs[tuple(bins[j] for j in columns)])
+        for rule, obey in zip(found, obeys, strict=True):
+            share = np.exp(rule.logs[tuple(bins[j] for j in rule.columns)])
             assert share == pytest.approx((mass * obey).sum() / mass.sum(), abs=0.25)
             assert (share < 1e-12) == ((mass * obey).sum() == 0)
 
@@ -77,40 +81,59 @@ def test_shares_are_those_of_all_records_within_the_bins():
 def test_a_rule_of_too_many_combinations_leaves_the_others_theirs(monkeypatch):
     """Catches a rule beyond the cap that ends the list or takes another's place, and a cap off by one."""
     monkeypatch.setattr(rule_factors, "_MOST", 20)  # the rule of `low` and `high` has as many, the other 40
-    kept = [
-        with_rules(base_model(), SCHEMA, GRIDS, rules).rules for rules in (SCHEMA.rules, SCHEMA.rules[::-1])
-    ]
-    for ((columns, logs),) in kept:
-        assert columns == (0, 1) and logs.shape == (4, 5)
-        assert (logs[3, 0] < -20) and (logs[:, 4] == 0).all()  # 6 or 7 is more than 1; a missing value obeys
+    for (rule,) in (shares(), shares(SCHEMA.rules[::-1])):
+        assert rule.columns == (0, 1) and rule.logs.shape == (4, 5)
+        assert (rule.logs[3, 0] < -20) and (rule.logs[:, 4] == 0).all()  # a missing value obeys
     monkeypatch.setattr(rule_factors, "_MOST", 19)
-    assert with_rules(base_model(), SCHEMA, GRIDS, SCHEMA.rules).rules == ()
+    assert shares() == []
     check_possible(SCHEMA, SCHEMA.rules)
 
 
-def test_sweeps_draw_from_the_tables_times_the_shares():
-    """Catches a factor with its axes exchanged, or one that sweeps leave out."""
-    made = with_rules(base_model(), SCHEMA, GRIDS, SCHEMA.rules)
-    made = replace(made, reweighting=Reweighting.of_columns(made.binnings, ()))
-    states = np.array(list(itertools.product(range(4), range(5), range(2))))
-    p = made.binnings[0].probabilities[states[:, 0]]
-    for parents, child, table in made.factors:
-        conditional = table / table.sum(axis=-1, keepdims=True)
-        p = p * conditional[tuple(states[:, j] for j in (*parents, child))]
-    for columns, logs in made.rules:
-        p = p * np.exp(logs.astype(float))[tuple(states[:, j] for j in columns)]
-    draws = made.sample(60_000, np.random.default_rng(1))
-    found = np.bincount(np.ravel_multi_index(tuple(draws.T), (4, 5, 2)), minlength=40) / len(draws)
-    assert np.abs(found - p / p.sum()).sum() < 0.03
+def test_a_rule_of_many_states_takes_their_bins(monkeypatch):
+    """Catches fine states that leave a rule without a factor, or bins that are read as states."""
+    monkeypatch.setattr(rule_factors, "_MOST", 20)
+    fine = [Binning.from_labels(np.arange(len(p)), p) for p in cells()]
+    (rule,) = rule_shares(fine, list(LABELS), cells(), SCHEMA, GRIDS, SCHEMA.rules)
+    assert [label.tolist() for label in rule.labels] == [label.tolist() for label in LABELS[:2]]
+    np.testing.assert_allclose(np.exp(rule.logs), np.exp(shares()[0].logs), atol=0.1)
 
 
-def test_state_round_trip():
-    """Catches a model whose file forgets its rules' factors."""
-    made = with_rules(base_model(), SCHEMA, GRIDS, SCHEMA.rules)
-    again = read_back(made)
-    for (columns, logs), (same, kept) in zip(made.rules, again.rules, strict=True):
-        assert columns == same
-        np.testing.assert_array_equal(logs, kept)
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_the_term_of_a_column_has_the_shares_by_its_states(column):
+    """Catches a factor with its axes exchanged."""
+    rule = shares()[1]
+    states = np.array(list(itertools.product(range(4), range(5), range(2)))).T
+    rows = Rows.empty(3, states.shape[1])
+    rows.states[:] = states
+    for k, logits in enumerate(rule.term(column).logits(rows)):
+        moved = states.copy()
+        moved[column] = k
+        np.testing.assert_array_equal(logits, rule.logs[tuple(moved)])
+
+
+def test_the_last_column_of_a_rule_is_drawn_by_it():
+    """Catches a factor that the chain leaves out: independent columns, of which a third disobey."""
+    rng = np.random.default_rng(0)
+    schema = Schema(columns=SCHEMA.modelled.columns, constraints=("low <= high",), n_public=4000)
+    frame = pd.DataFrame({"low": rng.integers(0, 8, 4000), "high": rng.integers(0, 8, 4000), "sex": "F"})
+    frame = schema.conform(frame).frame
+    released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
+    network = fit_base_model(
+        frame, schema, released, kind="tree", noise_multiplier=None, selection_epsilon=None, rng=rng
+    )
+
+    def broken(rules):
+        chain = fit_chain(network, released, None, rng, schema, rules)
+        drawn = chain.cells_of(chain.sample(8000, rng), rng)
+        return np.mean((drawn[:, 0] > drawn[:, 1]) & (drawn[:, 1] < 8)), chain
+
+    assert broken(())[0] > 0.3
+    share, chain = broken(schema.rules)
+    assert share < 0.01 and chain.ruled
+    again = read_back(chain)
+    np.testing.assert_array_equal(
+        chain.sample(100, np.random.default_rng(1)), again.sample(100, np.random.default_rng(1))
+    )
 
 
 def continuous(*rules: str) -> Schema:

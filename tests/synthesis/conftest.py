@@ -10,9 +10,9 @@ from dpsynth.wgan.settings import MatchingSettings
 
 @pytest.fixture
 def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fits whose base model is not reweighted, which reads nothing and takes a second."""
-    for fitted in ("reweighted", "weighted"):
-        monkeypatch.setattr(f"dpsynth.synthesis.marginals.{fitted}", lambda base_model, *given: base_model)
+    """Fits whose chain is fitted to few records, which reads nothing and takes a second otherwise."""
+    monkeypatch.setattr("dpsynth.marginals.chain._POOL", 500)
+    monkeypatch.setattr("dpsynth.marginals.chain._DRAWS", 1000)
 
 
 @pytest.fixture

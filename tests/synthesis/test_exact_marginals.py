@@ -1,9 +1,12 @@
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
+from chains import chain_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from releases import fit_base_model, release_marginals
+from releases import release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError
@@ -40,26 +43,25 @@ def table(n, rng):
     ).frame
 
 
+@cache
 def fitted(std=5.0):
     rng = np.random.default_rng(0)
     frame = table(3000, rng)
     released = release_marginals(frame, SCHEMA, noise_multiplier=std, n=3000, rng=rng)
-    base_model = fit_base_model(
-        frame, SCHEMA, released, kind="tan", noise_multiplier=std, selection_epsilon=1.0, rng=rng
-    )
-    return base_model, Encoder(SCHEMA, released)
+    chain = chain_of(frame, SCHEMA, released, rng, noise=std)
+    return chain, Encoder(SCHEMA, released)
 
 
 def cells_of(frame, encoder):
     return np.stack([grid.encode(frame[grid.column.name]) for grid in encoder.grids], axis=1)
 
 
-@pytest.mark.parametrize("with_base_model", [True, False])
-def test_marginals_are_the_released_ones(with_base_model):
+@pytest.mark.parametrize("with_chain", [True, False])
+def test_marginals_are_the_released_ones(with_chain):
     """A marginal that is missed by more than rounding, missing values included, or an undeclared value."""
-    base_model, encoder = fitted()
+    chain, encoder = fitted()
     n = 4000
-    drawn = matched_draws(base_model if with_base_model else None, encoder, n, np.random.default_rng(1))
+    drawn = matched_draws(chain if with_chain else None, encoder, n, np.random.default_rng(1))
     frame = encoder.decode(*drawn)
     pd.testing.assert_frame_equal(SCHEMA.conform(frame).frame, frame)
     for j, grid in enumerate(encoder.grids):
@@ -77,22 +79,22 @@ def test_the_law_is_that_of_calibrated_points():
     Every pair of columns, by a chi-square test of two samples of counts over coarse bins; draws agree with
     marginals more closely than independent ones, so p-values are large rather than uniform.
     """
-    base_model, encoder = fitted()
+    chain, encoder = fitted()
     rng = np.random.default_rng(2)
     n, repeats = 3000, 12
     direct, detour = [], []
     for _ in range(repeats):
-        direct.append(cells_of(encoder.decode(*matched_draws(base_model, encoder, n, rng)), encoder))
-        cells = base_model.sample_cells(n, rng)
+        direct.append(cells_of(encoder.decode(*matched_draws(chain, encoder, n, rng)), encoder))
+        cells = chain.cells_of(chain.sample(n, rng), rng)
         points = encoder.points_of_cells(cells, rng.random(cells.shape), rng)
         detour.append(cells_of(encoder.decode(*calibrated_records(points, encoder, rng)), encoder))
     coarse = [
-        np.stack([b.labels[cells[:, j]] for j, b in enumerate(base_model.binnings)], axis=1)
+        np.stack([b.labels[cells[:, j]] for j, b in enumerate(chain.network.binnings)], axis=1)
         for cells in (np.concatenate(direct), np.concatenate(detour))
     ]
     for a in range(5):
         for b in range(a):
-            sizes = base_model.binnings[a].size, base_model.binnings[b].size
+            sizes = chain.network.binnings[a].size, chain.network.binnings[b].size
             pair = [
                 np.bincount(np.ravel_multi_index((t[:, a], t[:, b]), sizes), minlength=sizes[0] * sizes[1])
                 for t in coarse
@@ -111,8 +113,8 @@ def test_without_a_prior_columns_are_independent():
 
 def test_values_that_share_a_cell_are_all_drawn():
     """Places that are lost: of the ten counts in a cell only one would be drawn."""
-    base_model, encoder = fitted()
-    frame = encoder.decode(*matched_draws(base_model, encoder, 20_000, np.random.default_rng(4)))
+    chain, encoder = fitted()
+    frame = encoder.decode(*matched_draws(chain, encoder, 20_000, np.random.default_rng(4)))
     assert frame["count"].nunique() > 200 and frame["lab"].nunique() > 10_000
 
 
@@ -132,7 +134,7 @@ def test_exact_labels_change_as_few_as_possible(n, size, seed):
 
 def test_no_records_and_no_marginals():
     """A crash on an empty sample, or draws that pretend to follow marginals that nobody released."""
-    base_model, encoder = fitted()
-    assert len(encoder.decode(*matched_draws(base_model, encoder, 0, np.random.default_rng(0)))) == 0
+    chain, encoder = fitted()
+    assert len(encoder.decode(*matched_draws(chain, encoder, 0, np.random.default_rng(0)))) == 0
     with pytest.raises(ConfigError, match="no marginals"):
         matched_draws(None, Encoder(SCHEMA, None), 5, np.random.default_rng(0))

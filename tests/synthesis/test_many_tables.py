@@ -16,7 +16,7 @@ from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import many_tables
-from dpsynth.synthesis.marginals import Networked
+from dpsynth.synthesis.marginals import Chained
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
@@ -55,7 +55,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
     for part in parts.own:
         reading.read(part)
     encoder, model = Encoder(schema, reading.of(Columns)), DPMarginals()
-    made = GeneratorModel(schema, encoder, Networked(reading.of(BaseModel)))
+    made = GeneratorModel(schema, encoder, Chained(reading.of(BaseModel)))
     model.n_, model.ledger_ = schema.n_public, reading.ledger
     return model._finish(made, [], parts)
 
@@ -120,15 +120,16 @@ def test_an_association_outside_the_tables_is_shrunk_once():
     frame = pd.DataFrame((frame > 0).astype(int), columns=schema.names)
     model = dp_marginals(epsilon=1.0, delta=1e-5, neighbour_histogram=False, random_state=1)
     base_model = model.fit(frame, schema=schema).model_.base_model
-    features, released = base_model.reweighting.features, base_model.reweighting.mean
+    chain = model.model_.chain
+    features, released = chain.pairs.features, chain.pairs.mean
     edges = [set(edge) for edge in base_model.edges]
     outside = features.products & np.array([[{i, j} not in edges for i in range(6)] for j in range(6)])
 
     def held(fitted):
-        return features.mean_and_variance(fitted.sample(20_000, rng))[0][outside].mean()
+        return features.mean_and_variance(fitted.bins(fitted.sample(20_000, rng)))[0][outside].mean()
 
-    one, whole = held(base_model), released[outside].mean()
-    many = np.mean([held(redraw(model, rng).base_model) for _ in range(3)])
+    one, whole = held(chain), released[outside].mean()
+    many = np.mean([held(redraw(model, rng).chain) for _ in range(3)])
     assert one < 0.8 * whole and 0.9 * one < many < 1.1 * whole
 
 
@@ -224,12 +225,12 @@ def test_each_block_of_a_long_table_is_drawn_from_many():
     model = model_of(pairs(N, rng), PAIR, noise=4.0, rng=rng)
     asked: list[int] = []
 
-    class Watched(Networked):
+    class Watched(Chained):
         def draw(self, encoder, n, rng):
             asked.append(n)
             return super().draw(encoder, n, rng)
 
-    watched = dataclasses.replace(model.model_, sampler=Watched(model.model_.base_model))
+    watched = dataclasses.replace(model.model_, sampler=Watched(model.model_.chain))
     sizes = [len(frame) for frame in watched.blocks(1000, rng, block=8000, among=20)]
     assert sizes == [333, 333, 334] and asked == [20 * size for size in sizes]
 

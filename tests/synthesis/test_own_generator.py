@@ -16,12 +16,13 @@ from dpsynth.audits.configuration import releases_of
 from dpsynth.errors import InputError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
+from dpsynth.marginals.chain import fit_chain
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger, Profile
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
-from dpsynth.synthesis.marginals import Networked
+from dpsynth.synthesis.marginals import Chained
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
@@ -72,7 +73,7 @@ class ChainRelease(Adaptive[Bins], GaussianRelease[list[Array]]):
 
 
 @dataclass(frozen=True)
-class Chain(Part[BayesianNetwork]):
+class Linked(Part[BayesianNetwork]):
     """The tables, as a network in which each column depends on the one before."""
 
     columns: int
@@ -109,13 +110,14 @@ class ChainOptions(FitOptions):
         schema = described.levels.modelled
         own = (
             Columns(schema, n, n_std, share=self.columns_share),
-            Chain(len(schema), share=1.0 - self.columns_share),
+            Linked(len(schema), share=1.0 - self.columns_share),
         )
         return Parts(own, (), delta)
 
     def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
         model = super().build(described, reading, refine=refine)
-        return replace(model, sampler=Networked(reading.of(Chain)))
+        fitted = fit_chain(reading.of(Linked), reading.of(Columns), None, reading.rng, model.schema)
+        return replace(model, sampler=Chained(fitted))
 
 
 class DPChain(Synthesizer):

@@ -1,4 +1,4 @@
-"""A fit that buys the pairwise statistics and reweightings its base model's draws towards them."""
+"""A fit that buys pairwise statistics, and a chain that is fitted to them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
+from dpsynth.marginals.chain import fit_chain
 from dpsynth.synthesis import many_tables, marginals
 
 N = 3000
@@ -102,7 +103,7 @@ def test_nothing_but_the_release_reads_the_records(readings, unrefined) -> None:
 
 
 def test_released_marginals_stay_exact() -> None:
-    """Draws whose one-way shares follow the reweighting."""
+    """Draws whose one-way shares follow the products."""
     model = fitted()
     drawn = model.sample(N, random_state=0)
     released = dict(
@@ -133,23 +134,23 @@ def test_moments_are_redrawn_with_their_noise() -> None:
     rng = np.random.default_rng(0)
     seen = []
 
-    def remember(base_model, pairwise_statistics, rng):
-        seen.append(pairwise_statistics)
-        return base_model
+    def remember(network, marginals, pairs, *given):
+        seen.append(pairs)
+        return fit_chain(network, marginals, None, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpsynth.marginals.reweighting._STEPS", 8)
+        patch.setattr("dpsynth.marginals.chain._POOL", 500)
         fit = new_fit(epsilon=0.5)
-        reweighting = fit.model_.base_model.reweighting
-        patch.setattr(marginals, "reweighted", remember)
+        released = fit.model_.chain.pairs
+        patch.setattr(marginals, "fit_chain", remember)
         for _ in range(6):
             many_tables.redraw(fit._plan, fit.model_, rng)
-    means = np.array([pairwise_statistics.mean[reweighting.features.places] for pairwise_statistics in seen])
+    means = np.array([pairwise_statistics.mean[released.features.places] for pairwise_statistics in seen])
     # noise and the sampling of N records; the latter alone is several times smaller
     spread = means.std(axis=0, ddof=1)
-    assert np.median(spread) == pytest.approx(reweighting.noise_std, rel=0.3)
+    assert np.median(spread) == pytest.approx(released.noise_std, rel=0.3)
     np.testing.assert_allclose(
-        [pairwise_statistics.noise_std for pairwise_statistics in seen], reweighting.noise_std, rtol=1e-12
+        [pairwise_statistics.noise_std for pairwise_statistics in seen], released.noise_std, rtol=1e-12
     )
 
 
@@ -159,4 +160,4 @@ def test_two_columns_have_no_pair_beside_the_tree() -> None:
     model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=True)
     model.fit(cohort()[["died", "lab0"]], schema=schema)
     assert "pairwise statistics" not in [entry.name for entry in model.ledger_.entries]
-    assert model.model_.base_model.reweighting is None
+    assert model.model_.chain.pairs is None

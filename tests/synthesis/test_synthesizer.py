@@ -327,11 +327,11 @@ def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
     [
         (
             lambda table: table * np.nan,
-            "base_model/factors/0/2 holds a number that is negative or not finite",
+            "network/factors/0/2 holds a number that is negative or not finite",
         ),
         (
             lambda table: table - table.max(),
-            "base_model/factors/0/2 holds a number that is negative or not finite",
+            "network/factors/0/2 holds a number that is negative or not finite",
         ),
     ],
     ids=["nan", "negative"],
