@@ -266,7 +266,8 @@ class _Fit:
         rules: Sequence[Expression],
     ) -> None:
         self.network, self.pairs, self.rng, grids = network, pairs, rng, marginals.grids
-        self.noise = network.noise_std / marginals.n
+        classes = network.binnings[network.root].size if network.kind == "tan" else 1
+        self.noise = network.noise_std * classes**0.5 / marginals.n
         columns = list(zip(grids, network.cells, network.binnings, strict=True))
         states, coarse = zip(*(_states(*column) for column in columns), strict=True)
         self.rules = rule_shares(states, coarse, network.cells, schema, grids, rules)
@@ -347,13 +348,15 @@ class _Fit:
             return found
         drawn = self.chain.coarse[j][found.draw(self.rows, self.rng)]
         places = [self.chain.coarse[i][self.rows.states[i]] for i in others]
-        own = correlations(scored, drawn, [one for i in others if (one := self.scored[i])], places)
+        known = [one for i in others if (one := self.scored[i]) is not None]
+        own, tells = correlations(scored, drawn, known, places, self.noise)
         self.correlation[j, others] = self.correlation[others, j] = own
-        among = [*others, j]
-        sizes = [one.size for i in among if (one := self.scored[i])]
-        correlation = self.correlation[np.ix_(among, among)]
-        coupling = coupled(others, correlation, sizes, self.noise, self.chain.ends[j], len(self.laws[j]))
-        return found if coupling is None else self._fitted(factor, before, [*fixed, coupling])
+        columns = [i for i, told in zip(others, tells, strict=True) if told]
+        if not columns:
+            return found
+        among = np.ix_([*columns, j], [*columns, j])
+        coupling = coupled(columns, self.correlation[among], self.chain.ends[j], len(self.laws[j]))
+        return self._fitted(factor, before, [*fixed, coupling])
 
     def _fitted(self, factor: Factor, before: list[int], fixed: list[Term]) -> Conditional:
         j = factor[1]

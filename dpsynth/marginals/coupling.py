@@ -30,14 +30,16 @@ Ints = NDArray[np.int64]
 
 #: Terms of the power series.
 _TERMS = 60
-#: Largest correlation, least eigenvalue of the correlations, and least part of a score that others leave open.
+#: Largest correlation, least eigenvalue of the correlations, least part of a score that others leave open.
 _LARGEST, _LEAST, _LEAST_VARIANCE = 0.998, 2e-3, 2e-3
-#: A column with no correlation above this, and above so many standard deviations of noise, is not coupled.
+#: Columns are coupled whose correlation is above this, and above so many standard deviations of noise.
 _WEAK, _NOISE = 0.3, 3.0
 #: Correlations above this are found anew by likelihood, among so many.
 _STRONG, _TRIED = 0.6, 25
 #: Parts of the records that may be independent.
 _PARTS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3)
+#: The part that may be independent in any case, and by how much of the noise in a cell a cell is more.
+_FAR_RECORDS, _HALF_NOISE = 0.04, 0.4
 #: What a part of independent records must gain in mean log likelihood.
 _RELUCTANCE = 0.2
 #: Ends of a normal distribution.
@@ -92,7 +94,7 @@ def score_ends(probabilities: Doubles) -> Doubles:
 def scores_of(
     states: Ints, ends: Doubles, coupling: Coupling | None, rows: Rows, rng: np.random.Generator
 ) -> Floats:
-    """Normal scores of records with these states, shape (n,): anywhere in the range that stands for the state.
+    """Normal scores of records with these states, shape (n,): anywhere in the range of the state.
 
     Of a state without a place in the order, they are those that the other columns let expect.
     """
@@ -141,50 +143,44 @@ class Scored:
         return len(self.scores)
 
 
-def correlations(one: Scored, bins: Ints, others: Sequence[Scored], other_bins: Sequence[Ints]) -> Doubles:
-    """Correlation of a column's normal scores with those of others, by the bins of records, shape (others,).
+def correlations(
+    one: Scored, bins: Ints, others: Sequence[Scored], other_bins: Sequence[Ints], noise: float
+) -> tuple[Doubles, NDArray[np.bool_]]:
+    """Correlation of a column's normal scores with those of others, by bins of records, shape (others,).
 
-    Bins of ``size`` and more have no place in the order. Too few records of both have no correlation.
+    Also whether each tells something: it is strong, and more than noise. Of too few records it is 0. Bins of
+    ``size`` and more have no place in the order.
+
+    ``noise``: standard deviation of the noise in a share of the tables.
     """
-    found = np.zeros(len(others))
+    found, tells = np.zeros(len(others)), np.zeros(len(others), dtype=bool)
     known = bins < one.size
     for k, (other, places) in enumerate(zip(others, other_bins, strict=True)):
         both = known & (places < other.size)
         if both.sum() < _FEWEST:
             continue
         own, their = bins[both], places[both]
-        terms = one.coefficients * other.coefficients
-        rho = _polychoric(float((one.scores[own] * other.scores[their]).mean()), terms)
+        product = float((one.scores[own] * other.scores[their]).mean())
+        rho = _polychoric(product, one.coefficients * other.coefficients)
         if abs(rho) > _STRONG:
             shape = (one.size, other.size)
             counts = np.bincount(own * other.size + their, minlength=one.size * other.size).reshape(shape)
-            rho = _likeliest(counts, one.ends, other.ends, rho)
-        found[k] = rho
-    return found
+            far = max(_FAR_RECORDS, _HALF_NOISE * noise * counts.size)
+            rho = _likeliest(counts, one.ends, other.ends, rho, far)
+        deviation = noise * np.linalg.norm(one.scores) * np.linalg.norm(other.scores)
+        found[k], tells[k] = rho, abs(rho) > _WEAK and abs(product) > _NOISE * deviation
+    return found, tells
 
 
-def coupled(
-    columns: Sequence[int],
-    correlation: Doubles,
-    sizes: Sequence[int],
-    noise: float,
-    ends: Doubles,
-    size: int,
-) -> Coupling | None:
-    """The coupling of a column with those before it that tell something of it, or None.
+def coupled(columns: Sequence[int], correlation: Doubles, ends: Doubles, size: int) -> Coupling:
+    """The coupling of a column with some of those before it.
 
     ``correlation``, shape (columns + 1,) twice: of the earlier columns and, last, of the column.
-    ``sizes``, shape (columns + 1,): of their bins in tables.
-    ``noise``: standard deviation of the noise in a share of the tables.
     """
-    own, number = np.abs(correlation[-1, :-1]), np.sqrt(np.asarray(sizes, dtype=np.float64))
-    told = np.flatnonzero(own > np.maximum(_WEAK, _NOISE * noise * number[:-1] * number[-1]))
-    if not len(told):
-        return None
-    kept = _definite(correlation[np.ix_(np.append(told, -1), np.append(told, -1))])
+    kept = _definite(correlation)
     slopes = np.linalg.solve(kept[:-1, :-1], kept[:-1, -1])
     variance = max(1.0 - float(slopes @ kept[:-1, -1]), _LEAST_VARIANCE)
-    return Coupling(tuple(columns[k] for k in told), slopes.astype(np.float32), variance, ends, size)
+    return Coupling(tuple(columns), slopes.astype(np.float32), variance, ends, size)
 
 
 def _polychoric(mean: float, terms: Doubles) -> float:
@@ -200,19 +196,19 @@ def _polychoric(mean: float, terms: Doubles) -> float:
     return (low + high) / 2
 
 
-def _likeliest(counts: Ints, rows: Doubles, columns: Doubles, least: float) -> float:
+def _likeliest(counts: Ints, rows: Doubles, columns: Doubles, least: float, far: float) -> float:
     """The likeliest correlation of counts by bins, where some records are of independent columns.
 
     Noise leaves a few records in cells far from the others. The mean product takes them for a weaker
     correlation. ``least``: that correlation, which the found one exceeds in size. With few bins such records
-    look like a weaker correlation, so their part is kept small.
+    look like a weaker correlation, so their part is kept small: ``far`` at most, which noise explains.
     """
     shares = counts / counts.sum()
     apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
     best = (-np.inf, least)
     for size in np.tanh(np.linspace(np.arctanh(abs(least)), np.arctanh(_LARGEST), _TRIED)):
         near = np.maximum(_cells(rows, columns, np.sign(least) * size), 1e-12)
-        for part in _PARTS:
+        for part in (part for part in _PARTS if part <= far):
             fit = (shares * np.log((1 - part) * near + part * apart)).sum() - _RELUCTANCE * part
             best = max(best, (float(fit), float(np.sign(least) * size)))
     return best[1]

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.marginals.binning import Binning, Bins
+from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.density import fit_margins, norm_sub
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Family
 

@@ -257,7 +257,8 @@ def fitted(
 ) -> Doubles:
     """Fit terms to their moments, and the base to the distribution of the column's states, in turns.
 
-    ``law``, shape (states,): that distribution. ``fixed``: terms that stay. ``keys``: the terms of ``moving``.
+    ``law``, shape (states,): that distribution.
+    ``fixed``: terms that stay. ``keys``: the terms of ``moving``.
 
     Returns the base, shape (states,): the logarithm of what each state has before any term.
     """

@@ -148,7 +148,7 @@ class MarginalsOptions(FitOptions):
                 schema, n, self.epsilon, delta, share.pairwise_statistics
             )
         if histogram is None:
-            histogram = False and default_rules.has_neighbour_histogram(
+            histogram = pairs and default_rules.has_neighbour_histogram(
                 n, self.epsilon, delta, share.neighbour_histogram
             )
         return pairs, histogram

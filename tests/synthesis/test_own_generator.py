@@ -17,6 +17,7 @@ from dpsynth.errors import InputError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger, Profile
@@ -91,7 +92,9 @@ class Linked(Part[BayesianNetwork]):
         assert marginals is not None
         bins = Bins.of(marginals, root=None, classes=1, noise_std=release.noise_std)
         counts = reading.run(release.at(bins))
-        factors = tuple(((j,), j + 1, found) for j, found in enumerate(counts))
+        families = [(j, j + 1) for j in range(len(counts))]
+        tables = dict(zip(families, counts, strict=True))
+        factors = fit_factors(families, tables, bins, release.noise_std)
         return BayesianNetwork(
             "chain", 0, bins.binnings, marginals.probabilities, factors, noise_std=release.noise_std
         )
