@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from stored import read_back
 
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.factors import systematic_sample, with_mean
+from dpsynth.marginals.factors import with_mean
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import reweighted
@@ -161,20 +161,6 @@ def test_without_a_panel_nothing_more_is_released():
     release = MarginalsRelease(schema=Schema(columns=(*LABS[:2], DIED)), n=40, noise_multiplier=1.0)
     assert release.panel == () and release.sensitivity_squared == 3
     assert panel_of([Grid.from_column(DIED)] * 4) == ()
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_rows_are_chosen_evenly(m, seed):
-    """Rows without weight, or shares of a column that are further off than a row."""
-    rng = np.random.default_rng(seed)
-    weights = rng.gamma(0.5, size=m) * (rng.random(m) < 0.8)
-    weights[0] = 1.0
-    column = rng.integers(0, 3, m)
-    rows = systematic_sample(weights, 37, rng, [column])
-    share = np.bincount(column, weights=weights, minlength=3) / weights.sum()
-    assert np.abs(np.bincount(column[rows], minlength=3) - 37 * share).max() <= 1 + 1e-9  # the draw is even
-    assert rows.shape == (37,) and (weights[rows] > 0).all()
 
 
 @settings(max_examples=50, deadline=None)
