@@ -54,7 +54,6 @@ NAMES = (
     "base model edges",
     "base model tables",
     "pairwise statistics",
-    "nearest-neighbour histogram",
     "information of study death",
     "score of study death (1)",
     "score of study death (2)",
@@ -74,7 +73,6 @@ def found() -> Releases:
         epsilon=20.0,
         delta=DELTA,
         pairwise_statistics=True,
-        neighbour_histogram=True,
     )
     with pytest.MonkeyPatch.context() as patch:  # the chain reads nothing and takes seconds
         patch.setattr("dpsynth.marginals.chain._POOL", 500)

@@ -17,7 +17,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.table.schema import Schema
 
-#: Samples for the length of a record's features, and for groups.
+#: Samples for the length of a record's features.
 _DRAWS = 20_000
 
 
