@@ -12,6 +12,7 @@ from chosen_statistics import dp_marginals
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
+from dpsynth.marginals.chain import fit_chain
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
@@ -55,7 +56,8 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
     for part in parts.own:
         reading.read(part)
     encoder, model = Encoder(schema, reading.of(Columns)), DPMarginals()
-    made = GeneratorModel(schema, encoder, Chained(reading.of(BaseModel)))
+    chain = fit_chain(reading.of(BaseModel), reading.of(Columns), None, rng, schema)
+    made = GeneratorModel(schema, encoder, Chained(chain))
     model.n_, model.ledger_ = schema.n_public, reading.ledger
     return model._finish(made, [], parts)
 

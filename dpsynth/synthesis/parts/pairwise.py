@@ -15,7 +15,7 @@ from dpsynth.table.schema import Schema
 
 @dataclass(frozen=True)
 class Pairwise(Part[PairwiseStatistics]):
-    """Pairwise statistics, to which samples of the base model are reweighted."""
+    """Pairwise statistics, to which the chain is fitted beside its tables."""
 
     schema: Schema
 
