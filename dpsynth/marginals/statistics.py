@@ -497,8 +497,7 @@ class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[d
 # A Wasserstein critic that is linear in fixed features of a record uses one statistic of the data, their
 # mean feature. Once it is released, the critic's best answer to any generator follows without another
 # reading. Here the features are those of pairs of columns (`dpsynth.marginals.features`). Their sum is read
-# once under Gaussian noise. `dpsynth.marginals.reweighting` makes the base model's samples agree
-# with it.
+# once under Gaussian noise. `dpsynth.marginals.chain` is fitted to it.
 
 
 @record

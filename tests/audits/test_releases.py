@@ -95,7 +95,7 @@ def test_every_release_of_a_fit_is_audited():
 def test_every_release_that_a_count_could_choose_is_audited():
     """Catches an audit of made-up records so few that rules leave out what a real fit releases."""
     given = {"epsilon": 0.1, "delta": DELTA}
-    assert releases_of(SCHEMA, marginals_options(**given), np.random.default_rng(0)).names == NAMES[:6]
+    assert releases_of(SCHEMA, marginals_options(**given), np.random.default_rng(0)).names == NAMES[:5]
 
 
 PATIENTS = VISITS.with_n_public(300)

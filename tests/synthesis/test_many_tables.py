@@ -174,7 +174,7 @@ def test_marginals_and_tables_come_from_one_sample():
 
 
 @pytest.mark.slow
-def test_redraws_vary_as_new_releases_of_new_samples_do():
+def test_redraws_vary_as_new_releases_of_new_samples_do(monkeypatch):
     """Catches a redraw that is counted, cleaned or fitted in another way than the release was."""
     labs = tuple(
         Column(name=f"l{i}", kind="continuous", lower=0, upper=10, missing=True, decimals=3) for i in range(3)
@@ -197,10 +197,11 @@ def test_redraws_vary_as_new_releases_of_new_samples_do():
         missing = next(t for family, t in held.items() if len(family) == 2)
         return np.array([*low, lab[-1], marginals.missing_law[3], missing[1, -1] / N])
 
+    monkeypatch.setattr("dpsynth.marginals.chain._POOL", 2000)
     rng = np.random.default_rng(3)
     options = {"noise": 4.0, "kind": "tree"}
-    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options).model_) for _ in range(80)])
-    first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(6)]
+    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options).model_) for _ in range(120)])
+    first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(14)]
     draws = np.array([[told(redraw(model, rng)) for _ in range(12)] for model in first])
     spread = np.sqrt(draws.var(axis=1, ddof=1).mean(axis=0))
     np.testing.assert_allclose(spread, truth.std(axis=0, ddof=1), rtol=0.25)
