@@ -1180,10 +1180,6 @@ REASONS: dict[str, str] = {
         "The bound is a quantile of how far samples reach, after a correction has moved them (`corrected`). "
         "Here it lies above the reach of every possible record."
     ),
-    "histogram many tables": (
-        "Fourier features that were of no use are not redrawn, but the noise keeps its scale "
-        "(`Histogram.redraw`). No record of a person is read there."
-    ),
     "information of study": (
         "The cap is a quantile of samples. No record of this domain has an information as large as the cap."
     ),

@@ -9,9 +9,8 @@ from typing import Any
 #: ``generator`` and its options; ``statistics`` are those of `dpsynth.synthesis.marginals.Statistics`
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
-    "ours: without the nearest-neighbour histogram": {"statistics": {"neighbour_histogram": False}},
-    # the default leaves both out where columns have more than 300 numbers together
-    "ours: all statistics": {"statistics": {"pairwise_statistics": True, "neighbour_histogram": True}},
+    # the default leaves them out where columns have more than 300 numbers together
+    "ours: all statistics": {"statistics": {"pairwise_statistics": True}},
     "ours: TAN alone": {"statistics": {"base_model": "tan", "pairwise_statistics": False}},
     "ours: tree alone": {"statistics": {"base_model": "tree", "pairwise_statistics": False}},
     "ours: GAN alone": {"generator": "matching"},

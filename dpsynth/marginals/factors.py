@@ -441,25 +441,6 @@ def missing_values(draws: Ints, panel: Sequence[int], last: Ints) -> Ints:
     return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
 
 
-def systematic_sample(
-    weights: Floats, n: int, rng: np.random.Generator, columns: Sequence[Ints] = ()
-) -> Ints:
-    """``n`` rows in proportion to their weights, in random order (systematic sampling).
-
-    Marks are set at even distances along the rows sorted by ``columns``, the first before the others. This
-    keeps the share of each of their values, and of their combinations as far as the sorting reaches.
-    """
-    order = rng.permutation(len(weights))
-    for column in reversed(columns):
-        # 16-bit keys, as bins are, are sorted by radix.
-        keys = column.astype(np.uint16) if column.max(initial=0) < 2**16 else column
-        order = order[np.argsort(keys[order], kind="stable")]
-    ends = np.cumsum(weights[order])
-    marks = (np.arange(n) + rng.random()) * (ends[-1] / max(n, 1))
-    rows = order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]
-    return rows[rng.permutation(n)]
-
-
 def with_mean(law: Floats, mean: float) -> Floats:
     """The distribution of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
 

@@ -1,9 +1,9 @@
-"""Features of records: products of pairs of columns, and random Fourier features of all columns.
+"""Features of records: products of pairs of columns.
 
 Each column has a few numbers that place a record in it. An ordered column has the rank of its bin. Other
 columns have an indicator of each category. A missing value has one too. The numbers are centred and divided
 by their standard deviation under the released marginals. These numbers and the length below come from earlier
-noisy statistics. Frequencies are drawn before any record is read.
+noisy statistics.
 
 A pair of columns has the products of their numbers. If the outcome is one number, these products are also
 multiplied by the outcome. So are those of two ordered columns' halves (above the median or below): an
@@ -12,16 +12,11 @@ a length that half of the base model's samples have. Long vectors belong to rare
 proportion to the longest.
 
 Numbers are rounded to a public step. Sums of products of them are then exact, in any order of the records.
-
-Fourier features are cosine and sine of w'x for many frequencies w (Rahimi and Recht 2007, "Random features
-for large-scale kernel machines"). The frequencies are drawn from a normal distribution, and x are the numbers
-of all columns. Their products approximate a Gaussian kernel. Their mean is the records' characteristic
-function at these frequencies. Every record's vector has length 1, because cos^2 + sin^2 = 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,7 +25,6 @@ from numpy.typing import NDArray
 
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, Bins
-from dpsynth.privacy.noise import in_steps
 
 Floats = NDArray[np.float64]
 
@@ -299,83 +293,3 @@ def bin_numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = F
     # Each of many categories' indicators holds little.
     table = table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)
     return (np.rint(table / _NUMBER_STEP) * _NUMBER_STEP).astype(np.float32)
-
-
-#: Frequencies, and their standard deviation: wavelengths along a column are some four of its deviations.
-FREQUENCIES, DEVIATION = 500, 1 / 0.7
-_BLOCK = 4096
-
-
-@record
-@dataclass(frozen=True, eq=False)
-class FourierFeatures:
-    """Frequencies of random Fourier features, made with `FourierFeatures.of`.
-
-    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
-    ``frequencies``, shape (numbers of all columns, frequencies).
-    """
-
-    tables: tuple[NDArray[np.float32], ...]
-    frequencies: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, tables: tuple[NDArray[np.float32], ...], rng: np.random.Generator) -> FourierFeatures:
-        """Features with frequencies of their own."""
-        numbers = sum(table.shape[1] for table in tables)
-        return cls(tables, (DEVIATION * rng.standard_normal((numbers, FREQUENCIES))).astype(np.float32))
-
-    @property
-    def size(self) -> int:
-        """Length of a record's vector: a cosine and a sine of each frequency."""
-        return 2 * self.frequencies.shape[1]
-
-    def angles(self, draws: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-        """w'x of some records after others, shapes (at most 4,096, frequencies)."""
-        for start in range(0, len(draws), _BLOCK):
-            yield values_of(self.tables, draws[start : start + _BLOCK]) @ self.frequencies
-
-    def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Each record's vector, shape (m, size), of length 1: cosines, then sines.
-
-        Examples
-        --------
-        >>> table = np.array([[0.0], [1.0]], dtype=np.float32)
-        >>> features = FourierFeatures((table,), np.array([[np.pi, np.pi / 2]], dtype=np.float32))
-        >>> features.values(np.array([[0], [1]])).round(2) + 0.0
-        array([[ 0.71,  0.71,  0.  ,  0.  ],
-               [-0.71,  0.  ,  0.  ,  0.71]], dtype=float32)
-        """
-        values = np.empty((len(draws), self.size), dtype=np.float32)
-        half = self.size // 2
-        for k, angles in enumerate(self.angles(draws)):
-            part = values[k * _BLOCK : (k + 1) * _BLOCK]
-            np.cos(angles, out=part[:, :half])
-            np.sin(angles, out=part[:, half:])
-        values /= np.float32(np.sqrt(half))
-        return values
-
-    @cached_property
-    def _turns(self) -> tuple[NDArray[np.uint32], ...]:
-        """Angle of each bin, column by column, in parts of a turn of which 2^32 are one."""
-        frequencies = np.split(self.frequencies, np.cumsum([table.shape[1] for table in self.tables])[:-1])
-        return tuple(
-            np.rint(table.astype(np.float64) @ frequency * (2**31 / np.pi)).astype(np.int64).astype(np.uint32)
-            for table, frequency in zip(self.tables, frequencies, strict=True)
-        )
-
-    def total(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum of the records' vectors, shape (size,), in steps: one record adds at most length 1.
-
-        Angles are sums of whole numbers. So a record adds the same whichever others are summed with it.
-        """
-        half = self.size // 2
-        unit = np.float32((1.0 - 2.0**-20) / np.sqrt(half))  # smaller by more than single precision rounds
-        total = np.zeros(self.size, np.int64)
-        for start in range(0, len(draws), _BLOCK):
-            turns = np.zeros((len(draws[start : start + _BLOCK]), half), np.uint32)
-            for j, own in enumerate(self._turns):
-                turns += own[draws[start : start + _BLOCK, j]]
-            angles = turns.astype(np.float32) * np.float32(np.pi / 2**31)
-            for part, wave in ((slice(0, half), np.cos), (slice(half, None), np.sin)):
-                total[part] += in_steps(wave(angles) * unit).sum(axis=0)
-        return total

@@ -32,10 +32,9 @@ from dpsynth.marginals.factors import (
     fit_factors,
     lacking_bins,
     missing_values,
-    systematic_sample,
     with_mean,
 )
-from dpsynth.marginals.gibbs import HeatBath, Reweighting, Weighting
+from dpsynth.marginals.gibbs import HeatBath, Reweighting
 from dpsynth.marginals.statistics import EdgesRelease, Family, Kind, TablesRelease, panel_of
 from dpsynth.parallel import in_blocks
 from dpsynth.privacy.ledger import Ledger
@@ -271,15 +270,10 @@ def _truncated(mean: Floats, std: float, low: Floats, high: Floats, rng: np.rand
     return np.asarray(mean + std * np.where(swap, -drawn, drawn))
 
 
-#: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
-_SORTED = 6
 #: Sweeps of the heat bath from draws of the tables to reweighted ones: after four, pairwise statistics of
 #: 40,000 draws are as near to those of the distribution as another 40,000 (flchain, support2; PhysioNet 2012
 #: nearly).
 SWEEPS = 5
-#: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
-_WEIGHED, _MORE = 20_000, 100
-_CAPS = 100
 #: Draws whose correlations a copula has.
 _COUPLED = 20_000
 
@@ -299,7 +293,6 @@ class BayesianNetwork:
     ``noise_std``: standard deviation of the noise in a cell of their tables (those of the outcome and one
         column have more, `dpsynth.marginals.statistics`), 0 without noise.
     ``reweighting``: by released pairwise statistics (`dpsynth.marginals.reweighting`).
-    ``weighting``: by a nearest-neighbour histogram (`dpsynth.marginals.reweighting`).
     ``rules``: columns of each rule and, by their bins, the log share of records that obey it
         (`dpsynth.marginals.network`). They take part where there is a reweighting.
     ``copula``: of values within their bins, or None where they are independent.
@@ -314,7 +307,6 @@ class BayesianNetwork:
     missing_law: NDArray[np.float64] | None = None
     noise_std: float = 0.0
     reweighting: Reweighting | None = None
-    weighting: Weighting | None = None
     rules: tuple[tuple[tuple[int, ...], NDArray[np.float32]], ...] = ()
     copula: Copula | None = None
 
@@ -332,31 +324,10 @@ class BayesianNetwork:
         """Draw coarse bins of n records, shape (n, columns), with the released missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
-        if self.weighting is None or self.weighting.most == 1.0 or n == 0:
-            return self._reweighted(n, rng)
-        if n <= _WEIGHED:
-            return self._weighed(n, self.weighting, rng)
-        weighting, drawn = self.weighting, np.empty((n, len(self.binnings)), np.int64, order="F")
-
-        def work(part: slice, own: np.random.Generator) -> None:
-            drawn[part] = self._weighed(part.stop - part.start, weighting, own)
-
-        in_blocks(work, n, _WEIGHED, rng)
-        return drawn
-
-    def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
-        """``n`` of more draws by weight, evenly over the columns that are drawn first."""
-        draws = self._reweighted(math.ceil(n * weighting.most) + _MORE, rng)
-        weights = weighting.of(draws, self.missing(draws))
-        for _ in range(_CAPS):
-            # a draw that weighs more than the distance of the marks would be chosen twice
-            distance = weights.sum() / n * (1 - 1e-9)
-            if weights.max() <= distance:
-                break
-            weights = np.minimum(weights, distance)
-        first = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
-        rows = systematic_sample(weights, n, rng, [draws[:, j] for j in first])
-        return np.asfortranarray(draws.T[:, rows].T)
+        bins = self._with_panel(n, rng)
+        if self.reweighting is not None and n:
+            self.heat_bath().sweep(bins, self.reweighting, rng, SWEEPS)
+        return bins
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
@@ -366,12 +337,6 @@ class BayesianNetwork:
     def _counted(self) -> tuple[int, ...]:
         """Columns whose missing values are counted together, where their distribution was released."""
         return self.panel if self.missing_law is not None else ()
-
-    def _reweighted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        bins = self._with_panel(n, rng)
-        if self.reweighting is not None and n:
-            self.heat_bath().sweep(bins, self.reweighting, rng, SWEEPS)
-        return bins
 
     def coupled(self, grids: Sequence[Grid], n: float, rng: np.random.Generator) -> BayesianNetwork:
         """The same with a copula of its ordered columns, and of those with two categories.

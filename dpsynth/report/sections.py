@@ -112,26 +112,14 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
 
 
 def _refinement(report: RunReport) -> str | None:
-    """The refinements of the base model, and why there are no others."""
+    """The refinement of the base model, or why there is none."""
     entries = () if report.ledger is None else report.ledger.entries
     names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
     if "base model tables" not in names:
         return None
-    pairs, histogram = (name in names for name in ("pairwise statistics", "nearest-neighbour histogram"))
-    words = []
-    if pairs:
-        words.append("Pairwise statistics: noisy mean products of two columns, for all pairs at once.")
-    if histogram:
-        words.append(
-            "Nearest-neighbour histogram and random Fourier features: noisy statistics of all columns "
-            "together."
-        )
-    if not words:
-        why = " By rule: at this budget their noise or their time outweighs their use."
-        return "Neither pairwise statistics nor a nearest-neighbour histogram." + why
-    if pairs and not histogram:
-        words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
-    return " ".join(words)
+    if "pairwise statistics" in names:
+        return "Pairwise statistics: noisy mean products of two columns, for all pairs at once."
+    return "No pairwise statistics. By rule: at this budget their noise or their time outweighs their use."
 
 
 def _critic(report: RunReport) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from dpsynth.marginals.statistics import NeighbourHistogramRelease, group_count
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
@@ -19,8 +18,6 @@ CRITICS = 32
 MOST_CRITICS = 128
 #: Noise of a pairwise statistic from which on it improves nothing measurably.
 _MOST_PAIR_NOISE = 0.2
-#: Groups below which the nearest-neighbour histogram says too little.
-_FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
 MOST_NUMBERS = 300
 
@@ -57,22 +54,6 @@ def has_pairwise_statistics(
         return True
     products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
     return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_PAIR_NOISE
-
-
-def has_neighbour_histogram(n: float, epsilon: float | None, delta: float, share: float) -> bool:
-    """Whether a nearest-neighbour histogram is released by rule, beside pairwise statistics.
-
-    It needs enough groups with more records than noise: n mu sqrt(share / 2) / 8 of at least 35
-    (`dpsynth.marginals.statistics.group_count`). Studies are not considered. ``n`` is public or a
-    noisy count.
-
-    >>> has_neighbour_histogram(1000, 3.0, 1e-5, 0.1), has_neighbour_histogram(4000, 3.0, 1e-5, 0.1)
-    (False, True)
-    """
-    if epsilon is None:
-        return True
-    noise_std = NeighbourHistogramRelease.l2_sensitivity * analytic_sigma(epsilon, delta) / math.sqrt(share)
-    return group_count(n, noise_std) >= _FEWEST_GROUPS
 
 
 def training(n: float) -> TrainingSettings:

@@ -9,8 +9,8 @@ model of what they find. The tables differ as another sample of the population w
 inference with differentially private synthetic data", draw from a Bayesian posterior.
 
 This is post-processing of released numbers, without privacy cost. The base model's edges and bins are *not*
-redrawn. Neither are features of pairwise statistics, groups of the nearest-neighbour histogram, a noisy
-number of records, and a trained generator's weights.
+redrawn. Neither are features of pairwise statistics, a noisy number of records, and a trained generator's
+weights.
 """
 
 from __future__ import annotations

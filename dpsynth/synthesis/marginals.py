@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from dpsynth.files.codec import record
 from dpsynth.marginals.network import BayesianNetwork, with_rules
-from dpsynth.marginals.reweighting import reweighted, weighted
+from dpsynth.marginals.reweighting import reweighted
 from dpsynth.marginals.statistics import Kind
 from dpsynth.progress import STAGES
 from dpsynth.synthesis import default_rules
@@ -20,7 +20,6 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.parts.rows import Rows
@@ -67,13 +66,10 @@ class Statistics:
     ``base_model``: edges with (``tan``) or without (``tree``) the outcome as a second parent. By rule
         ``tan`` if the schema has an outcome.
     ``pairwise_statistics``: by rule if their noise is small (`default_rules.has_pairwise_statistics`).
-    ``neighbour_histogram``: by rule beside pairwise statistics and with enough records
-        (`default_rules.has_neighbour_histogram`).
     """
 
     base_model: Kind | None = None
     pairwise_statistics: bool | None = None
-    neighbour_histogram: bool | None = None
 
 
 @record
@@ -116,15 +112,12 @@ class MarginalsOptions(FitOptions):
             Columns(schema, n, n_std, share=share.marginals),
             BaseModel(schema, self.statistics.base_model or usual, share.selection / base, share=base),
         ]
-        pairs, histogram = self._beside(schema, _MANY if every else n, delta)
-        if pairs:
+        if self._has_pairs(schema, _MANY if every else n, delta):
             own.append(Pairwise(schema, share=share.pairwise_statistics))
-        if histogram:
-            own.append(Histogram(share=share.neighbour_histogram))
         return Parts(tuple(own), Rows.of(described, share.visits), delta)
 
     def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-        """The base model with rules, reweighted and weighted by the statistics beside it."""
+        """The base model with rules, reweighted by the statistics beside it."""
         network, marginals, rng = reading.of(BaseModel), reading.of(Columns), reading.rng
         # checks that the tables can be drawn from, before anything draws
         model = super().build(described, reading, refine=refine)
@@ -135,40 +128,30 @@ class MarginalsOptions(FitOptions):
             if not network.rules:
                 rules = rules_of_model(described)
                 network = with_rules(network, model.schema, model.encoder.grids, rules)
-            pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
+            pairs = reading.of(Pairwise)
             if pairs is not None or network.rules:
                 STAGES.info("fit: reweighting")
                 network = reweighted(network, pairs, rng)
-            if histogram is not None:
-                STAGES.info("fit: weighting by the nearest-neighbour histogram")
-                network = weighted(network, histogram, rng)
             STAGES.info("fit: order of values within bins")
             network = network.coupled(marginals.grids, marginals.n, rng)
         return replace(model, sampler=Networked(network))
 
-    def _beside(self, schema: Schema, n: float, delta: float) -> tuple[bool, bool]:
-        """Whether there are pairwise statistics and a histogram: as chosen, or by rule if noise is small."""
-        if len(schema) < 3:
-            return False, False
-        chosen, share = self.statistics, self.division
-        pairs, histogram = chosen.pairwise_statistics, chosen.neighbour_histogram
-        if pairs is None:
-            pairs = default_rules.has_pairwise_statistics(
-                schema, n, self.epsilon, delta, share.pairwise_statistics
+    def _has_pairs(self, schema: Schema, n: float, delta: float) -> bool:
+        """Whether there are pairwise statistics: as chosen, or by rule if their noise is small."""
+        chosen = self.statistics.pairwise_statistics
+        if chosen is None:
+            return default_rules.has_pairwise_statistics(
+                schema, n, self.epsilon, delta, self.division.pairwise_statistics
             )
-        if histogram is None:
-            histogram = pairs and default_rules.has_neighbour_histogram(
-                n, self.epsilon, delta, share.neighbour_histogram
-            )
-        return pairs, histogram
+        return chosen and len(schema) >= 3
 
 
 class DPMarginals(Synthesizer):
     """Differentially private tables from noisy marginals: a Bayesian network, reweighted where it pays.
 
     A fit releases single-column counts and a tree of two-column tables with noise. If the schema has an
-    outcome, it is a second parent of each column. Rules add pairwise statistics and a nearest-neighbour
-    histogram (:mod:`dpsynth.synthesis.default_rules`).
+    outcome, it is a second parent of each column. A rule adds pairwise statistics
+    (:mod:`dpsynth.synthesis.default_rules`).
 
     Parameters
     ----------
@@ -179,7 +162,7 @@ class DPMarginals(Synthesizer):
     shares : dict of str to float, optional
         Division of the budget: fractions of mu^2 (of epsilon and delta for ``count``). The default is
         ``{"count": 0.02, "marginals": 0.2, "selection": 0.05, "tables": 0.6, "pairwise_statistics": 0.1,
-        "neighbour_histogram": 0.1, "visits": 0.3}``, and only what differs need be given.
+        "visits": 0.3}``, and only what differs need be given.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
     random_state : int, optional

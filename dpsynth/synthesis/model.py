@@ -40,11 +40,10 @@ from dpsynth.table.schema import Schema, TableSchema
 BLOCK = 100_000
 # Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
 SMALLEST_BLOCK = 2_000
-# Arrays from which records are drawn in proportion, or by which they are weighed.
+# Arrays from which records are drawn in proportion.
 _NETWORK = "sampler/base_model"
 _MASS = re.compile(
     rf"encoder/marginals/(probabilities/\d+|missing_law)|{_NETWORK}/(factors/\d+/2|cells/\d+|missing_law)"
-    rf"|{_NETWORK}/weighting/(weights|columns/\d+|missing)"
 )
 
 

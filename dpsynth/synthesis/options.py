@@ -29,17 +29,16 @@ class Shares:
     ----------
     count : float
         Fraction of epsilon and of delta (not of mu^2), for the number of records if it is not public.
-    marginals, selection, tables, pairwise_statistics, neighbour_histogram : float
-        For single-column counts, the choice of the base model's edges, its tables, the pairwise statistics,
-        and the nearest-neighbour histogram.
+    marginals, selection, tables, pairwise_statistics : float
+        For single-column counts, the choice of the base model's edges, its tables, and the pairwise
+        statistics.
     visits : float
         For the tables of rows, where patients have several rows. The others share the rest.
 
     Raises
     ------
     InputError
-        If one lies outside (0, 1), or all but ``visits`` and ``neighbour_histogram`` leave nothing for
-        training.
+        If one lies outside (0, 1), or all but ``visits`` leave nothing for training.
     """
 
     count: float = 0.02
@@ -47,7 +46,6 @@ class Shares:
     selection: float = 0.05
     tables: float = 0.6
     pairwise_statistics: float = 0.1
-    neighbour_histogram: float = 0.1
     visits: float = 0.3
 
     @model_validator(mode="after")
@@ -61,7 +59,7 @@ class Shares:
 
     @property
     def total(self) -> float:
-        """Sum of all but rows and the nearest-neighbour histogram."""
+        """Sum of all but rows."""
         return self.count + self.marginals + self.selection + self.tables + self.pairwise_statistics
 
 

@@ -170,7 +170,6 @@ COX = {"model": "cox: (days, died) ~ age", "name": "survival"}
 STUDIES = ["logistic: died ~ age + sex where age >= 40", COX]
 
 CASES = {
-    # from about 2,000 records on, the default reads everything that it can read
     "outcome": case(2000, "age sex admitted creatinine died", OUTCOME),
     "plain": case(1000, "sex stage ward weight days", PUBLIC),
     "rules": case(1000, WITH_RULES, PUBLIC, OUTCOME, RULES, where="dose > 20"),

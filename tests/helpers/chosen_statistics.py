@@ -14,11 +14,10 @@ def marginals_options(
     *,
     base_model: Kind | None = None,
     pairwise_statistics: bool | None = None,
-    neighbour_histogram: bool | None = None,
     **options: Any,
 ) -> MarginalsOptions:
     """Options with these statistics. None leaves one to its rule."""
-    chosen = Statistics(base_model, pairwise_statistics, neighbour_histogram)
+    chosen = Statistics(base_model, pairwise_statistics)
     return MarginalsOptions.of(**options, statistics=chosen)
 
 
@@ -28,12 +27,11 @@ def dp_marginals(
     *,
     base_model: Kind | None = None,
     pairwise_statistics: bool | None = None,
-    neighbour_histogram: bool | None = None,
     **options: Any,
 ) -> DPMarginals:
     """An estimator with these statistics. None leaves one to its rule."""
     model = DPMarginals(epsilon, delta, **options)
-    model._statistics = Statistics(base_model, pairwise_statistics, neighbour_histogram)
+    model._statistics = Statistics(base_model, pairwise_statistics)
     return model
 
 

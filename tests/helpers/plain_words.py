@@ -21,8 +21,6 @@ _PRIOR = (
 GLOSSARY = {
     _PRIOR: "base model, or prior probability",
     r"moments?\b(?! accountant)": "pairwise statistics",
-    r"vot(e|es|ed|ing)": "nearest-neighbour histogram",
-    r"waves?": "random Fourier features",
     r"(?<!WGAN )(?<!WGAN-GP )critics?": "WGAN critic",
     r"tilt(s|ed|ing)?": "reweighting",
     r"draws": "samples, or generates",

@@ -299,7 +299,6 @@ def fit_options(draw, schema: Schema, most_steps: int = 20) -> dict[str, Any]:
     options |= {
         "base_model": draw(st.sampled_from([None, "tree"] + ["tan"] * (schema.outcome is not None))),
         "pairwise_statistics": draw(st.sampled_from([None, None, True, False])),
-        "neighbour_histogram": draw(st.sampled_from([None, None, True, False])),
     }
     own = schema.modelled.columns
     outcomes = [column for column in own if column.is_numeric or len(column.categories) == 2]

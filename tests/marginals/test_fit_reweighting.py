@@ -28,7 +28,7 @@ def test_columns_that_are_missing_together_leave_the_fit_of_others_as_it_is():
         ),
         n_public=n,
     )
-    options = {"pairwise_statistics": True, "neighbour_histogram": False, "random_state": 0}
+    options = {"pairwise_statistics": True, "random_state": 0}
     made = (
         dp_marginals(epsilon=10.0, delta=1e-5, **options).fit(frame, schema=schema).sample(n, random_state=0)
     )

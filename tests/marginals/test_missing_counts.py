@@ -7,8 +7,8 @@ from releases import fit_base_model, read, release_marginals
 from scipy.optimize import minimize
 from stored import read_back
 
-from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.factors import systematic_sample, with_mean
+from dpsynth.marginals.binning import Binning, Bins
+from dpsynth.marginals.factors import with_mean
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import reweighted
@@ -142,6 +142,28 @@ def test_missing_values_are_not_taken_for_rare_categories(monkeypatch):
     np.testing.assert_allclose(np.bincount(absent, minlength=4), np.bincount(number, minlength=4), atol=2)
 
 
+def independent_columns() -> BayesianNetwork:
+    """Three columns of two values, and three that may be missing, whose law has another mean than they."""
+    rng, sizes = np.random.default_rng(0), [2] * 3 + [5] * 3
+    cells = tuple(rng.dirichlet(np.full(size, 20.0)) for size in sizes)
+    binnings = tuple(Binning(np.arange(size), p) for size, p in zip(sizes, cells, strict=True))
+    factors = tuple(((0,), j, np.outer(cells[0], cells[j])) for j in range(1, len(sizes)))
+    law = np.array([0.5, 0.2, 0.2, 0.1])
+    return BayesianNetwork("tree", 0, binnings, cells, factors, (3, 4, 5), law, 1.0)
+
+
+def test_a_noisy_law_moves_no_share_of_a_column():
+    """The mean of a noisy law in the place of what the columns' shares say."""
+    made = independent_columns()
+    assert abs(sum(made.binnings[j].probabilities[-1] for j in made.panel) - 0.9) > 0.2
+    drawn = made.sample(60_000, np.random.default_rng(5))
+    for j, binning in enumerate(made.binnings):
+        share = np.bincount(drawn[:, j], minlength=binning.size) / len(drawn)
+        np.testing.assert_allclose(share, binning.probabilities, atol=0.02)
+    number = made.missing(drawn)
+    np.testing.assert_allclose(np.bincount(number, minlength=4) / len(drawn), made.counted.law, atol=0.02)
+
+
 def test_the_law_is_saved_with_the_model():
     rng = np.random.default_rng(3)
     frame = table(500, rng)
@@ -161,20 +183,6 @@ def test_without_a_panel_nothing_more_is_released():
     release = MarginalsRelease(schema=Schema(columns=(*LABS[:2], DIED)), n=40, noise_multiplier=1.0)
     assert release.panel == () and release.sensitivity_squared == 3
     assert panel_of([Grid.from_column(DIED)] * 4) == ()
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_rows_are_chosen_evenly(m, seed):
-    """Rows without weight, or shares of a column that are further off than a row."""
-    rng = np.random.default_rng(seed)
-    weights = rng.gamma(0.5, size=m) * (rng.random(m) < 0.8)
-    weights[0] = 1.0
-    column = rng.integers(0, 3, m)
-    rows = systematic_sample(weights, 37, rng, [column])
-    share = np.bincount(column, weights=weights, minlength=3) / weights.sum()
-    assert np.abs(np.bincount(column[rows], minlength=3) - 37 * share).max() <= 1 + 1e-9  # the draw is even
-    assert rows.shape == (37,) and (weights[rows] > 0).all()
 
 
 @settings(max_examples=50, deadline=None)

@@ -29,12 +29,10 @@ from dpsynth.checks import Counted
 from dpsynth.errors import PrivacyError
 from dpsynth.marginals import statistics as structure
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.features import FourierFeatures, PairFeatures
+from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import (
-    Groups,
     MarginalsRelease,
-    NeighbourHistogramRelease,
     PairwiseStatisticsRelease,
 )
 from dpsynth.patients.reader import reader_of
@@ -251,15 +249,6 @@ def pairwise_statistics(outcome: int | None, of: str = "rows") -> PairwiseStatis
     return PairwiseStatisticsRelease(noise_multiplier=Z).at((bins, PairFeatures.of(bins, draws, outcome)))
 
 
-def neighbour_histogram(of: str = "rows") -> NeighbourHistogramRelease:
-    bins, rng = bins_of("tan", of), np.random.default_rng(5)
-    draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
-    groups = Groups.of(bins, draws, 12, rng)
-    return NeighbourHistogramRelease(noise_multiplier=Z).at(
-        (bins, groups, FourierFeatures.of(groups.tables, rng))
-    )
-
-
 def score(kind: str, of: str = "rows") -> ScoreRelease:
     return ScoreRelease(study="a", noise_multiplier=Z).at(point(kind, of))
 
@@ -316,9 +305,6 @@ CASES = {
     "pairwise statistics": Case(lambda: pairwise_statistics(None), 1.0, slack=0.01),
     "pairwise statistics with the outcome": Case(lambda: pairwise_statistics(3), 1.0, slack=0.01),
     "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0, slack=0.01),
-    "neighbour_histogram": Case(
-        neighbour_histogram, np.sqrt(1 + 1)
-    ),  # one group, and random Fourier features of length 1
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),
@@ -347,9 +333,6 @@ CASES = {
     "tan edges of levels": Case(lambda: edges("tan", "levels"), table=LEVELS),
     "pairwise statistics of levels": Case(
         lambda: pairwise_statistics(None, "levels"), 1.0, slack=0.05, table=LEVELS
-    ),
-    "neighbour_histogram of levels": Case(
-        lambda: neighbour_histogram("levels"), np.sqrt(1 + 1), table=LEVELS
     ),
     "logistic score of levels": Case(lambda: score("logistic", "levels"), 1.0, table=LEVELS),
     "cox score of levels": Case(lambda: score("cox", "levels"), 1.0, slack=0.6, table=LEVELS),
@@ -536,8 +519,6 @@ BLOCKS = (
     "privacy.records._BLOCK",
     "studies.statistics._BLOCK",
     "marginals.features._EXACT",
-    "marginals.features._BLOCK",
-    "marginals.statistics._BLOCK",
 )
 
 

@@ -767,6 +767,7 @@ WGAN = {"generator": "wgan-gp"}
         ({"training": 3, **WGAN}, r"model\.training"),
         ({"training": {"latent": "wide"}, **WGAN}, "latent must be a valid integer"),
         ({"shares": {"training": 0.5}}, r"training is not a known key \(known keys: count"),
+        ({"shares": {"neighbour_histogram": 0.1}}, r"neighbour_histogram is not a known key \(known"),
         ({"shares": {"tables": "many"}}, "many"),
         ({"noise_shape": "round", **WGAN}, r"model\.noise_shape must be"),
         ({"batch_size": "all", **WGAN}, r"model\.batch_size"),

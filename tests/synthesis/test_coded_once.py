@@ -64,7 +64,7 @@ def coded(monkeypatch) -> Counter[tuple[str, int]]:
 @pytest.mark.parametrize(
     "model",
     [
-        dp_marginals(1.0, 1e-5, pairwise_statistics=True, neighbour_histogram=True),
+        dp_marginals(1.0, 1e-5, pairwise_statistics=True),
         DPWGANGP(1.0, 1e-5, steps=2, training=SMALL),
         DPCriticMatching(1.0, 1e-5, critics=2),
     ],

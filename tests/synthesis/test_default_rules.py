@@ -9,7 +9,6 @@ from dpsynth import Column, Schema
 from dpsynth.privacy import Profile
 from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Parts
 
@@ -44,28 +43,11 @@ def test_the_rule() -> None:
         assert parts.rest is None
 
 
-def test_the_rule_of_votes() -> None:
-    """Votes for a handful of groups; the nearest-neighbour histogram beside nothing, where somebody wanted
-    tables alone.
-    """
-    for n, given, neighbour_histogram in [
-        (100, {}, False),
-        (1000, {}, False),
-        (3000, {}, True),
-        (36_000, {}, True),
-        (36_000, {"epsilon": 0.01, "delta": 1e-5}, False),
-        (36_000, {"pairwise_statistics": False}, False),
-        (36_000, {"pairwise_statistics": False, "neighbour_histogram": True}, True),
-        (100, {"neighbour_histogram": True}, True),
-        (3000, {"neighbour_histogram": False}, False),
-    ]:
-        assert (chosen(n, **given).of(Histogram) is not None) is neighbour_histogram
-
-
-def test_two_columns_have_neither_moments_nor_votes() -> None:
+@pytest.mark.parametrize("wanted", [None, True])
+def test_two_columns_have_no_moments(wanted) -> None:
     """A share of the budget for pairs that the tables hold already."""
-    parts = chosen(9000, SCHEMA.select(["lab0", "died"]), neighbour_histogram=True)
-    assert parts.of(Pairwise) is None is parts.of(Histogram)
+    parts = chosen(9000, SCHEMA.select(["lab0", "died"]), pairwise_statistics=wanted)
+    assert parts.of(Pairwise) is None
 
 
 @pytest.mark.parametrize("n", [40, 1000, 4000, 40_000])
@@ -89,7 +71,7 @@ def test_a_private_count_moves_no_promise(given) -> None:
         stages.add((stage.epsilon, stage.delta, stage.tv))
         bought.add(len(parts.events))
     assert stages == {(2.94, 1e-5 - 2e-7, stage.tv)}
-    assert len(bought) == (1 if "pairwise_statistics" in given else 3)
+    assert len(bought) == (1 if "pairwise_statistics" in given else 2)
 
 
 def test_wide_tables_have_no_moments() -> None:

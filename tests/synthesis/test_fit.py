@@ -58,7 +58,6 @@ READINGS = [
     "base model edges",
     "base model tables",
     "pairwise statistics",
-    "nearest-neighbour histogram",
 ]
 #: What a training of the WGAN reads.
 OF_WGAN = ["number of records", "single-column counts", "WGAN critic steps"]
@@ -67,7 +66,7 @@ OF_WGAN = ["number of records", "single-column counts", "WGAN critic steps"]
 @pytest.mark.parametrize(
     ("model", "readings"),
     [
-        (dp_marginals(1.0, 1e-5, pairwise_statistics=True, neighbour_histogram=True), READINGS),
+        (dp_marginals(1.0, 1e-5, pairwise_statistics=True), READINGS),
         (DPWGANGP(1.0, 1e-5, steps=4, training=SMALL), OF_WGAN),
         (DPCriticMatching(1.0, 1e-5, critics=2), OF_WGAN),
     ],
@@ -141,14 +140,15 @@ def test_rules_and_places_within_bins_read_no_records(refined):
     """Catches rules, factors of rules or couplings that look at the table: all follow from noisy numbers."""
     rules = ("age <= 60 or died = yes", "group = a implies stage = 1")
     schema = SCHEMA.model_copy(update={"constraints": rules})
-    options = {"pairwise_statistics": refined, "neighbour_histogram": refined}
     whole = table()
     lawful = whole[~np.logical_or.reduce([rule.broken(schema.conform(whole).frame) for rule in schema.rules])]
     first = Watched()
-    dp_marginals(2.0, 1e-5, random_state=0, **options).fit(whole, schema=schema, ledger=first)
+    dp_marginals(2.0, 1e-5, random_state=0, pairwise_statistics=refined).fit(
+        whole, schema=schema, ledger=first
+    )
     states = []
     for records in (whole, lawful.sample(300, replace=True, random_state=0)):
-        model = dp_marginals(2.0, 1e-5, random_state=0, **options)
+        model = dp_marginals(2.0, 1e-5, random_state=0, pairwise_statistics=refined)
         model.fit(records, schema=schema, ledger=Told(first.ran))
         states.append((apart(model.model_), model.sample(500, random_state=0)))
     ((record, arrays), sample), ((other, others), again) = states
@@ -184,7 +184,7 @@ def test_no_record_is_a_public_point(monkeypatch):
 def test_noise_comes_from_the_operating_system(unrefined):
     """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
     first, second = (
-        dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=every, neighbour_histogram=every).fit(
+        dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=every).fit(
             table(), schema=SCHEMA.with_n_public(None), ledger=Watched()
         )
         for every in (True, False)
@@ -234,10 +234,10 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
 
 def test_a_fit_without_noise_is_posted_as_what_it_is():
     """Catches exact counts that no entry of the ledger tells of: an empty ledger promises everything."""
-    model = dp_marginals(epsilon=None, neighbour_histogram=False).fit(table(), schema=SCHEMA)
+    model = dp_marginals(epsilon=None).fit(table(), schema=SCHEMA)
     assert model.ledger_.entries and model.ledger_.not_private
     assert str(model.guarantee()).startswith("NOT PRIVATE")
-    assert [entry.name for entry in model.ledger_.entries] == READINGS[1:-1]
+    assert [entry.name for entry in model.ledger_.entries] == READINGS[1:]
 
 
 def test_a_fit_without_noise_names_the_delta_that_was_asked_for():

@@ -101,25 +101,19 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
 
 @pytest.mark.slow
 def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
-    """Pairwise statistics or votes of one part alone, or whose noise is drawn part by part."""
-    # a parity of three, so that the nearest-neighbour histogram have something to tell
+    """Pairwise statistics of one part alone, or whose noise is drawn part by part."""
     odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
     linked = frame.assign(died=np.where(odd, "yes", "no"))
     for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
         linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
-    options = {"epsilon": 40.0, "pairwise_statistics": True, "neighbour_histogram": True}
+    options = {"epsilon": 40.0, "pairwise_statistics": True}
     memory = dp_marginals(delta=1e-5, random_state=5, **options).fit(linked, schema=SCHEMA)
     parts = dp_marginals(delta=1e-5, random_state=5, **options).fit(opened(folder, client), schema=SCHEMA)
     tilts = [model.model_.base_model.reweighting for model in (memory, parts)]
     np.testing.assert_array_equal(tilts[0].mean, tilts[1].mean)
     np.testing.assert_array_equal(tilts[0].pairs, tilts[1].pairs)
-    one, other = (model.model_.base_model.weighting for model in (memory, parts))
-    assert np.ptp(one.weights) > 0.1
-    np.testing.assert_array_equal(one.groups.centres, other.groups.centres)
-    np.testing.assert_array_equal(one.weights, other.weights)
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
-    names = [entry.name for entry in parts.ledger_.entries]
-    assert names[-2:] == ["pairwise statistics", "nearest-neighbour histogram"]
+    assert parts.ledger_.entries[-1].name == "pairwise statistics"
 
 
 @pytest.mark.slow

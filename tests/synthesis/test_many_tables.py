@@ -118,7 +118,7 @@ def test_an_association_outside_the_tables_is_shrunk_once():
     schema = Schema(columns=columns, n_public=2000)
     frame = rng.normal(size=(2000, 6)) + 0.35 * rng.normal(size=(2000, 1))
     frame = pd.DataFrame((frame > 0).astype(int), columns=schema.names)
-    model = dp_marginals(epsilon=1.0, delta=1e-5, neighbour_histogram=False, random_state=1)
+    model = dp_marginals(epsilon=1.0, delta=1e-5, random_state=1)
     base_model = model.fit(frame, schema=schema).model_.base_model
     features, released = base_model.reweighting.features, base_model.reweighting.mean
     edges = [set(edge) for edge in base_model.edges]

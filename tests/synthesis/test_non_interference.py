@@ -72,7 +72,7 @@ def test_a_model_holds_no_value_and_no_exact_sum(tmp_path: Path, monkeypatch: py
         return measure(self, records, rng)
 
     monkeypatch.setattr(GaussianRelease, "measure", watched)
-    model = fitted(neighbour_histogram=True)
+    model = fitted()
     model.save(tmp_path / "model")
     saved, frame = stored(tmp_path / "model"), cohort()
     assert sum(map(len, saved)) > 500 and len(exact) > 8

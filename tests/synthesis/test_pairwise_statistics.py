@@ -42,7 +42,6 @@ def new_fit(**given) -> dpsynth.DPMarginals:
         "epsilon": 3.0,
         "delta": 1e-5,
         "pairwise_statistics": True,
-        "neighbour_histogram": False,
         "random_state": 0,
     } | given
     return dp_marginals(**options).fit(cohort(), schema=SCHEMA)

@@ -17,7 +17,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.table.schema import Schema
 
-#: Samples for the length of a record's features, and for groups.
+#: Samples for the length of a record's features.
 _DRAWS = 20_000
 
 
@@ -94,7 +94,6 @@ class BaseModel(Part[BayesianNetwork]):
             cells=marginals.probabilities,
             factors=fit_factors(before.families, counts, bins, before.noise_std),
             missing_law=marginals.missing_law,
-            weighting=None,
         )
 
 
