@@ -156,8 +156,8 @@ _REACH = 3.0
 _FAR = math.log(1e6)
 #: leading digits of the numbers on an axis of ratios, the ones that are read most easily first
 _STEPS = (1.0, 2.0, 5.0, 3.0, 1.5, 7.0, 8.0, 9.0, 1.2, 1.1, 9.5, 1.05, 9.8, 1.02, 9.9, 1.01, 9.95, 1.005)
-#: least distance of two numbers on that axis, as a part of its length
-_TICK_ROOM = 0.11
+#: least distance of two numbers on that axis, and the width of one of their signs, as parts of its length
+_TICK_ROOM, _SIGN_WIDTH = 0.11, 0.026
 
 
 @dataclass(frozen=True)
@@ -301,14 +301,19 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
 
     # from 1 outwards, so that no other number takes its place
     powers = sorted(range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1), key=abs)
-    room = _TICK_ROOM * math.log(high / low)
     chosen: list[float] = []
     for tick in (float(plain(step * 10.0**power)) for step in _STEPS for power in powers):
-        if low <= tick <= high and all(abs(math.log(tick / other)) > room for other in chosen):
+        if low <= tick <= high and all(_apart(tick, other, low, high) for other in chosen):
             chosen.append(tick)
     if len(chosen) < 3:  # a narrow axis, on which a linear scale has the simpler numbers
         chosen = [float(tick) for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
     return sorted(chosen)
+
+
+def _apart(first: float, second: float, low: float, high: float) -> bool:
+    """Whether the numbers of two ticks have room beside each other: half of each, and a sign between them."""
+    signs = (len(plain(first)) + len(plain(second))) / 2 + 1
+    return abs(math.log(first / second)) > max(_TICK_ROOM, _SIGN_WIDTH * signs) * math.log(high / low)
 
 
 def _wrapped(term: str) -> str:
