@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from dpsynth.checks import Counted
 from dpsynth.report.figure import Plot
 from dpsynth.report.intervals import Forest, draw_forest, plot_effects, plot_estimates
 from dpsynth.studies.study import Estimates, interval_texts
@@ -286,6 +287,6 @@ def test_private_estimates_alone() -> None:
 
 def test_three_sides_in_words() -> None:
     """A figure whose sides a screen reader does not tell apart."""
-    plot = plot_effects(SimpleNamespace(**vars(declared()), confidential=True))
+    plot = plot_effects(SimpleNamespace(**vars(declared()), confidential=True), Counted.RECORDS)
     expected = "x0: real 2.00 (1.00 to 4.00), pre-specified 1.80 (0.70 to 4.60), naive 1.50 (1.20"
     assert expected in plot.alt and "naive: not valid as inference" in plot.caption and plot.internal
