@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.trials import Audited, Declared
 from dpsynth.audits.releases import (
     OTHERS,
     TRIED,
@@ -28,6 +27,7 @@ from dpsynth.audits.releases import (
     typical_records,
     uniform_records,
 )
+from dpsynth.audits.trials import Audited, Declared
 from dpsynth.checks import Counted, whole
 from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
@@ -135,7 +135,7 @@ def audit_one(
     name = found.names[place]
     if place == len(found.releases):
         load_tensorflow_quietly()
-        from dpsynth.audits.critic import audit_critic, audit_matching
+        from dpsynth.audits.critic_training import audit_critic, audit_matching
 
         assert found.plan is not None and found.plan.noise_multiplier is not None  # its name is there
         assert found.training is not None

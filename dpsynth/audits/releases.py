@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
-from dpsynth.attacks.trials import Audited, Declared, judge_trials
+from dpsynth.audits.trials import Audited, Declared, judge_trials
 from dpsynth.checks import Counted
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins

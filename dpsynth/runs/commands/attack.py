@@ -24,7 +24,7 @@ from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from dpsynth.attacks.shadow import BlackBox, Shadow
-    from dpsynth.attacks.trials import Audited
+    from dpsynth.audits.trials import Audited
     from dpsynth.checks import Counted
     from dpsynth.evaluation.tables import Tables
     from dpsynth.runs.attack_inputs import AttackedRun
@@ -300,7 +300,7 @@ def _kept(out: Path | None) -> Iterator[None]:
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None, counted: Counted, *, internal: bool) -> str:
-    from dpsynth.attacks.trials import MEANING
+    from dpsynth.audits.trials import MEANING
 
     lines: list[str] = []
     if audited:
