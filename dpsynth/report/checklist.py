@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from dpsynth.attacks.attempt import Attempt, passing
@@ -47,6 +48,7 @@ from dpsynth.report.words import (
     PASSED,
     WORDS,
     attempt_row,
+    between,
     bounds_in_words,
     by_measure,
     closers,
@@ -398,10 +400,10 @@ def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...
         control = of.found.value - attempt.found.value
     if attempt.measure not in _EXCESS:
         name = f"{name} ({WORDS[attempt.measure][0].lower()})"
-    found = attempt.found
-    ends = "\u00a0to\u00a0".join(decimals(end, 2) for end in (found.lower, found.upper))
-    known = ("none" if value is None else decimals(value, 2) for value in (control, attempt.proved))
-    return (Cell(name), number_cell(f"{decimals(found.value, 2)} ({ends})"), *map(number_cell, known))
+    say, found = partial(decimals, places=2), attempt.found
+    said = between(found.value, found.lower, found.upper, say=say, to="\u00a0to\u00a0")
+    known = ("none" if value is None else say(value) for value in (control, attempt.proved))
+    return (Cell(name), number_cell(said), *map(number_cell, known))
 
 
 def bounds_section(report: RunReport) -> Section | None:

@@ -269,7 +269,7 @@ def _share(row: Any, of: str) -> str:
 
 
 def _points(*ends: float) -> str:
-    return "{:z.1f} ({:z.1f} to {:z.1f})".format(*(100 * end for end in ends))
+    return between(*ends, say=lambda end: decimals(100 * end, 1))
 
 
 # ------------------------------------------------------------------------------------------------

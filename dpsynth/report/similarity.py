@@ -43,6 +43,7 @@ from dpsynth.report.verdicts import similarity as rules
 from dpsynth.report.verdicts.rules import answers
 from dpsynth.report.verdicts.verdict import Evidence, get
 from dpsynth.report.words import (
+    between,
     column_value,
     column_width,
     decimals,
@@ -154,13 +155,11 @@ def _number(row: Any, places: int) -> str:
     if row.center is None:
         return "n/a"
     if kind_of_unit(row.unit) is not None:
-        center, low, high = (column_value(end, row.unit) for end in (row.center, row.low, row.high))
-        return f"{center} ({low} to {high})"
-    center = f"{row.center:z,.{places}f}"
+        return between(row.center, row.low, row.high, say=lambda end: column_value(end, row.unit))
     if row.form == "median":
-        low, high = (f"{end or 0.0:z,.{places}f}" for end in (row.low, row.high))
-        return f"{center} ({low} to {high})"
-    return f"{center} (n/a)" if row.spread is None else f"{center} ({row.spread:,.{places}f})"
+        return between(row.center, row.low, row.high, say=lambda end: f"{end or 0.0:z,.{places}f}")
+    spread = "n/a" if row.spread is None else f"{row.spread:,.{places}f}"
+    return f"{row.center:z,.{places}f} ({spread})"
 
 
 def _places(pair: list[Any]) -> int:
@@ -289,10 +288,8 @@ def _rules(evaluation: Evaluation) -> list[Block]:
 def _real_rows(measure: Measure | None) -> Cell:
     if measure is None:
         return Cell("")
-    low, high = (1000 * float(end or 0.0) for end in (measure.lower, measure.upper))
-    return number_cell(
-        f"{thousandths(measure)} ({column_value(low)} to {column_value(high)})", measure.internal
-    )
+    value, low, high = (1000 * float(end or 0.0) for end in (measure.value, measure.lower, measure.upper))
+    return number_cell(between(value, low, high, say=column_value), measure.internal)
 
 
 def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -93,15 +93,22 @@ def decimals(value: float, places: int = 3) -> str:
     return f"{value:z.{places}f}"
 
 
-def between(value: float, lower: float, upper: float) -> str:
-    """Three decimals, with the interval."""
-    return f"{decimals(value)} ({decimals(lower)} to {decimals(upper)})"
+def between(
+    value: float, lower: float, upper: float, *, say: Callable[[float], str] = decimals, to: str = " to "
+) -> str:
+    """A number with its interval, or with other ends, each as ``say`` writes it.
+
+    Examples
+    --------
+    >>> between(0.81234, 0.75, 0.9), between(0.4, 0.38, 0.42, say=in_percent)
+    ('0.812 (0.750 to 0.900)', '40.0 % (38.0 % to 42.0 %)')
+    """
+    return f"{say(value)} ({say(lower)}{to}{say(upper)})"
 
 
 def estimate_text(found: Estimate, places: int) -> str:
     """The same in tables of columns, where a minus before zero says to which side a number was rounded."""
-    value, lower, upper = (f"{end:.{places}f}" for end in (found.value, found.lower, found.upper))
-    return f"{value} ({lower} to {upper})"
+    return between(found.value, found.lower, found.upper, say=lambda end: f"{end:.{places}f}")
 
 
 def measured(measure: Measure) -> str:
@@ -324,8 +331,7 @@ def attempt_in_words(attempt: Attempt) -> str:
 
 def reached(attempt: Attempt) -> str:
     """The value that was found, with its interval."""
-    found = attempt.found
-    return between(found.value, found.lower, found.upper)
+    return between(attempt.found.value, attempt.found.lower, attempt.found.upper)
 
 
 #: of every interval here
