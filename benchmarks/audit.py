@@ -78,7 +78,7 @@ def release(name: str, trials: int, seed: int = 0) -> dict[str, Any]:
 def sampled(trials: int) -> dict[str, Any]:
     """The demo's whole training: its own noise, sampling probability and number of steps."""
     from dpsynth.audits.configuration import releases_of
-    from dpsynth.audits.critic import audit_critic
+    from dpsynth.audits.critic_training import audit_critic
 
     target = demo()
     rng = np.random.default_rng(5)

@@ -68,7 +68,7 @@ def _conformed(table: Callable[[], Population], n: int) -> Population:
 
 
 def _raw(file: str) -> pd.DataFrame:
-    return pd.read_csv(Path(os.environ[dpsynth.datasets.registry.DATA_DIR]) / file)
+    return pd.read_csv(Path(os.environ[dpsynth.datasets.files.DATA_DIR]) / file)
 
 
 def _card(name: str) -> Population:

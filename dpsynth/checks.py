@@ -206,7 +206,7 @@ class Counted(StrEnum):
         """What a person has in the table: a record, or rows."""
         return "record" if self is Counted.RECORDS else "rows"
 
-    def fill(self, text: str, **values: object) -> str:
+    def fill(self, text: str, /, **values: object) -> str:
         """Return a text with ``{record}``, ``{records}``, ``{Records}``, ``{own}`` and the values filled in.
 
         Without values, other braces stay.
@@ -215,18 +215,6 @@ class Counted(StrEnum):
         if values:
             return text.format(**nouns, **values)
         return re.sub(r"\{(record|records|Records|own)\}", lambda noun: nouns[noun[1]], text)
-
-
-def about_patients(text: str) -> str:
-    """Return a text about records as one about patients, who are the records where they have several rows.
-
-    Examples
-    --------
-    >>> about_patients("Records trained the model. One of two records is a person's own record")
-    "Patients trained the model. One of two patients is a person's own rows"
-    """
-    text = re.sub(r"\b((?:person|patient)['’]s|their)( own)?(?: whole)? records?\b", r"\1\2 rows", text)
-    return re.sub(r"\b([Rr])ecord(?=s?\b)", lambda r: "Patient" if r[1] == "R" else "patient", text)
 
 
 def tf_privacy_module(path: str) -> ModuleType:

@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.ground.tables import Ground, of_structure
 from dpsynth import datasets
-from dpsynth.datasets import Table, registry
+from dpsynth.datasets import Table, files
 from dpsynth.table.files import read_cells
 from dpsynth.table.schema import Column, Schema
 
@@ -49,11 +49,11 @@ DIABETES_COLUMNS = (
 def diabetes130_any() -> Table:
     """Diabetes-130, one row a patient, 20 columns; the outcome is any readmission, not that in 30 days."""
     card = datasets.card("diabetes130")
-    path = registry.require_file(card, None)
+    path = files.require_file(card, None)
     columns = [card.table[name].model_copy(update={"name": source}) for name, source in card.sources.items()]
     raw, _ = read_cells(path, columns)
     later = raw.assign(readmitted=raw["readmitted"].replace(">30", "<30"))
-    whole = registry.table_of(card, later, path)
+    whole = files.table_of(card, later, path)
     schema = whole.schema.select(DIABETES_COLUMNS)
     return replace(whole, frame=whole.frame[list(schema.names)], schema=schema)
 

@@ -2,7 +2,7 @@
 
 Attacks read real records without noise: their results are confidential. They do not depend on how a table or
 model was made. A generator is a function ``fit_sample(frame, rng) -> frame``, a classifier a function of data
-and seed. A training run is a :class:`~dpsynth.attacks.trials.Transcript`. The names below are loaded when
+and seed. A training run is a :class:`~dpsynth.attacks.beliefs.Transcript`. The names below are loaded when
 first used.
 """
 
@@ -14,6 +14,7 @@ from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
     from dpsynth.attacks.attempt import Attempt
+    from dpsynth.attacks.beliefs import Game, log_odds
     from dpsynth.attacks.lower_bounds import (
         Errors,
         by_epsilon,
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
     from dpsynth.attacks.risk import Proved, Risk
     from dpsynth.attacks.shadow import audit_table, shadow_attack
     from dpsynth.attacks.suite import attack_tables, in_words
-    from dpsynth.attacks.trials import Game, log_odds
     from dpsynth.evaluation.tables import Tables
 
 _HOMES = {
     "Attempt": "dpsynth.attacks.attempt",
     "Errors": "dpsynth.attacks.lower_bounds",
-    "Game": "dpsynth.attacks.trials",
+    "Game": "dpsynth.attacks.beliefs",
     "Proved": "dpsynth.attacks.risk",
     "Risk": "dpsynth.attacks.risk",
     "Tables": "dpsynth.evaluation.tables",
@@ -41,7 +41,7 @@ _HOMES = {
     "epsilon_lower": "dpsynth.attacks.lower_bounds",
     "errors_at": "dpsynth.attacks.lower_bounds",
     "in_words": "dpsynth.attacks.suite",
-    "log_odds": "dpsynth.attacks.trials",
+    "log_odds": "dpsynth.attacks.beliefs",
     "right_guesses": "dpsynth.attacks.lower_bounds",
     "shadow_attack": "dpsynth.attacks.shadow",
     "split": "dpsynth.attacks.lower_bounds",

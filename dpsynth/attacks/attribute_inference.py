@@ -163,7 +163,8 @@ def infer_columns(
     n = len(tables.train)
     guesses = [guess(tables, name, rng) for name in names]
     worst = [_worst_off(g.distance, n, rng) for g in guesses]
-    risks = [*_means(guesses, worst, n, proved, level)] if len(guesses) > 1 else []
+    one = tables.schema.counted.one
+    risks = [*_means(guesses, worst, n, proved, level, one)] if len(guesses) > 1 else []
     single = 1 - (1 - level) / len(guesses)
     for found, closest in zip(guesses, worst, strict=True):
         told = _told(tables.schema.column(found.column), found.tolerance)
@@ -183,7 +184,7 @@ def _of_column(
 
 
 def _means(
-    guesses: Sequence[Guessed], worst: Sequence[Bools], n: int, proved: float | None, level: float
+    guesses: Sequence[Guessed], worst: Sequence[Bools], n: int, proved: float | None, level: float, one: str
 ) -> tuple[Risk, Risk]:
     """Means over the columns: a person's share of right guesses, and her part among the worst-off."""
     right, constant, chosen = (
@@ -191,7 +192,7 @@ def _means(
         for columns in ([g.right for g in guesses], [g.constant for g in guesses], worst)
     )
     about = f"mean over {len(guesses)} columns, intervals over people"
-    closest = f"{about}. In each column, the {100 * WORST_OFF:g} % closest to a synthetic record"
+    closest = f"{about}. In each column, the {100 * WORST_OFF:g} % closest to a synthetic {one}"
     sides = right[:n], constant[:n], right[n:]
     train, without, held_out = (mean_rate(side.mean(axis=1), level) for side in sides)
     rates, tries = (train, without, held_out), (right[:n].size, right[n:].size)

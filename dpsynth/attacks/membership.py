@@ -14,16 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from dpsynth.attacks.attempt import COIN, Attempt, Floats
-from dpsynth.attacks.risk import Bools, Proved, Risk, rate_of
+from dpsynth.attacks.risk import CLOSER, Bools, Proved, Risk, rate_of
+from dpsynth.checks import Counted
 from dpsynth.evaluation.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours import nearest
 from dpsynth.evaluation.tables import Tables
-
-_CLOSER = (
-    "the table would have to repeat single records. The bound allows for an attacker who sees every noisy "
-    "number and knows all other records"
-)
 
 
 def membership_risks(
@@ -37,20 +33,21 @@ def membership_risks(
     """
     assert tables.test is not None
     proved = proved or Proved()
-    schema = tables.schema.modelled
+    schema, counted = tables.schema.modelled, tables.schema.counted
     metric = record_distance(schema)
     made, used, others = (metric.encode(f, schema) for f in (tables.synthetic, tables.train, tables.test))
     others = others[rng.permutation(len(others))]
     scores = [-np.sqrt(nearest(points, made, metric, 1).distance[:, 0]) for points in (used, others)]
-    risks = [_risk("distance", "a person's whole record", scores[0], scores[1], proved, level)]
+    holds = f"all values of a person's {counted.own}"
+    risks = [_risk("distance", holds, scores[0], scores[1], proved, level, counted)]
     half = len(others) // 2
     if half >= 2:
         ratios = [
             density_ratio(-score, np.sqrt(nearest(points, others[:half], metric, 1).distance[:, 0]))
             for points, score in ((used, scores[0]), (others[half:], scores[1][half:]))
         ]
-        holds = f"a person's whole record, and {half:,} other records of the population"
-        risks.append(_risk("density ratio", holds, ratios[0], ratios[1], proved, level))
+        holds += f", and {half:,} other {counted} of the population"
+        risks.append(_risk("density ratio", holds, ratios[0], ratios[1], proved, level, counted))
     return tuple(risks)
 
 
@@ -69,7 +66,9 @@ def called_used(used: Floats, others: Floats) -> tuple[Bools, Bools]:
     return used >= threshold, others >= threshold
 
 
-def _risk(name: str, holds: str, used: Floats, others: Floats, proved: Proved, level: float) -> Risk:
+def _risk(
+    name: str, holds: str, used: Floats, others: Floats, proved: Proved, level: float, counted: Counted
+) -> Risk:
     first, second = (rate_of(calls, level) for calls in called_used(used, others))
     attack = membership(-used, -others, rates=(0.1, 0.01, 0.001), level=level)
     return Risk.of(
@@ -81,20 +80,23 @@ def _risk(name: str, holds: str, used: Floats, others: Floats, proved: Proved, l
         proved=proved.advantage,
         level=level,
         about="of the half that looks most like the synthetic table the attacker says that it was used",
-        more=tuple(_more(name, attack, others, proved, level)),
+        more=tuple(_more(name, attack, others, proved, level, counted)),
     )
 
 
-def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: float) -> list[Attempt]:
-    tried = f"{attack.n_members:,} training, {attack.n_non_members:,} held-out records"
+def _more(
+    name: str, attack: Membership, others: Floats, proved: Proved, level: float, counted: Counted
+) -> list[Attempt]:
+    tried = f"{attack.n_members:,} training, {attack.n_non_members:,} held-out {counted}"
+    closer = counted.fill(CLOSER) if proved.pairs is not None else ""
     pairs = Attempt(
         f"membership, {name}, one of two",
         "accuracy",
         attack.auc,
         proved.pairs,
         COIN,
-        f"area under the ROC curve for the question of which of two records was used, {tried}",
-        _CLOSER if proved.pairs is not None else "",
+        f"area under the ROC curve for the question of which of two {counted} was used, {tried}",
+        closer,
         level,
         one_table=True,
     )
@@ -114,7 +116,7 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
         proved.tpr(highest),
         Estimate(rate, 0.0, chance),
         f"{tried}. The rate itself is known to be at most {100 * highest:.2g} %",
-        _CLOSER if proved.pairs is not None else "",
+        closer,
         level,
         one_table=True,
     )

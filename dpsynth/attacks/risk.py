@@ -33,17 +33,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt, Floats
+from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import Estimate, share, share_difference, sure_end
 from dpsynth.privacy.profile import Profile
 
 Bools = NDArray[np.bool_]
-#: what the name of an excess ends with, after that of its attack
-BEYOND = ", beyond held-out records"
+#: what the name of an excess goes on with, after that of its attack and before the noun
+BEYOND = ", beyond held-out "
 _NO_BOUND = "no bound is proved. Facts about the whole population can be inferred from any useful table"
-_CLOSER = (
-    "the table would have to repeat single records. The bound allows for an attacker who sees every noisy "
-    "number and knows all other records, and asks for the one record that shows most"
+CLOSER = (
+    "the table would have to repeat single {records}. The bound allows for an attacker who sees every noisy "
+    "number and knows all other {records}"
 )
+_MOST = ", and asks for the one {record} that shows most"
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,12 @@ class Risk:
         Upper bound on the expected excess, None if none is proved.
     level : float
         Confidence level of the intervals.
-    about, more
-        A remark, and further numbers of the same attack.
+    about : str
+        A remark.
+    counted : {"records", "patients"}
+        What was attacked (:class:`dpsynth.checks.Counted`).
+    more : tuple of Attempt
+        Further numbers of the same attack.
     """
 
     risk: str
@@ -132,6 +138,7 @@ class Risk:
     proved: float | None = None
     level: float = 0.95
     about: str = ""
+    counted: Counted = Counted.RECORDS
     more: tuple[Attempt, ...] = ()
 
     @classmethod
@@ -169,17 +176,17 @@ class Risk:
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the rate beside the attacker without the table, the excess beside its bound, and more."""
         name = f"{self.risk}, {self.attack}"
-        tried = f"{self.tries[0]:,} attacks on training, {self.tries[1]:,} on held-out records"
+        tried = f"{self.tries[0]:,} attacks on training, {self.tries[1]:,} on held-out {self.counted}"
         rate = Attempt(name, "rate", self.rate, None, self.without, tried, _NO_BOUND, self.level)
         excess = Attempt(
-            f"{name}{BEYOND}",
+            f"{name}{BEYOND}{self.counted}",
             "advantage",
             self.excess,
             self.proved,
             None,
             f"{tried}, {100 * self.normalised.value:.1f} % of the possible gain "
             f"({100 * self.normalised.lower:.1f} to {100 * self.normalised.upper:.1f} %)",
-            _CLOSER if self.proved is not None else "",
+            self.counted.fill(CLOSER + _MOST) if self.proved is not None else "",
             self.level,
             one_table=True,
         )

@@ -72,7 +72,7 @@ def single_out(
     None if no description fits exactly one synthetic record.
     """
     assert tables.test is not None
-    schema = tables.schema.modelled
+    schema, counted = tables.schema.modelled, tables.schema.counted
     synthetic, train, held_out = (codes(f, schema) for f in (tables.synthetic, tables.train, tables.test))
     columns, name = min(columns, len(schema)), "descriptions of one column"
     if columns == 1:
@@ -103,7 +103,7 @@ def single_out(
         (len(guesses), len(guesses)),
         None,
         level,
-        f"a description fits exactly one of {k:,} training records in {100 * same.value:.1f} % and exactly "
+        f"a description fits exactly one of {k:,} training {counted} in {100 * same.value:.1f} % and exactly "
         f"one of as many held-out ones in {100 * held.value:.1f} %",
     )
 

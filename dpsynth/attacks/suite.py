@@ -20,6 +20,7 @@ from dpsynth.attacks.membership import membership_risks
 from dpsynth.attacks.risk import Proved, Risk
 from dpsynth.attacks.shadow import Shadow
 from dpsynth.attacks.singling_out import single_out
+from dpsynth.checks import Counted
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, sure_end
 from dpsynth.evaluation.tables import Tables, coordinates, random_rows
@@ -147,7 +148,8 @@ def attack_tables(
         tell(attack.risk, 0.0)
         risks += attack.tried(tables, asked, np.random.default_rng(seed))
         tell(attack.risk, 1.0)
-    return tuple(risk for risk in risks if risk is not None)
+    counted = tables.schema.counted
+    return tuple(replace(risk, counted=counted) for risk in risks if risk is not None)
 
 
 def _singling_out(tables: Tables, asked: Request, rng: np.random.Generator) -> list[Risk | None]:
@@ -263,7 +265,8 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
 
     Rates are in per cent with their intervals.
     """
-    lines = ["Attacks on the synthetic table (confidential: real records were read without noise)", ""]
+    counted = _counted(risks)
+    lines = [f"Attacks on the synthetic table (confidential: real {counted} were read without noise)", ""]
     for attack in ATTACKS:
         lines.append(f"{attack.risk.upper()}. {attack.question}")
         of_risk = [risk for risk in risks if risk.risk == attack.risk]
@@ -274,7 +277,7 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
         for risk in means or of_risk:
             lines += _paragraph(risk, attack.right, len(risks))
         if attack.risk == "membership" and shadow is not None:
-            lines += _shadow(shadow)
+            lines += _shadow(shadow, counted)
         if attack.no_bound:
             lines.append(f"  {attack.no_bound}")
         lines.append("")
@@ -285,6 +288,10 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
             ]
     lines.append(verdict(risks, shadow))
     return "\n".join(lines)
+
+
+def _counted(risks: Sequence[Risk]) -> Counted:
+    return next((risk.counted for risk in risks), Counted.RECORDS)
 
 
 def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
@@ -308,9 +315,10 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     said = _of_table(risks)
     if shadow is not None and sure_end(shadow.accuracy, shadow.level, 1) > 0.5:
         most = "" if shadow.proved is None else f", of at most {100 * shadow.proved:.1f} % on average"
+        counted = _counted(risks)
         said += (
-            " An attacker with the generator and all other records guesses whether an unusual record was "
-            f"used, with an accuracy of {_told(shadow.accuracy)}{most}."
+            f" An attacker with the generator and all other {counted} guesses whether an unusual "
+            f"{counted.one} was used, with an accuracy of {_told(shadow.accuracy)}{most}."
         )
     return said
 
@@ -319,15 +327,15 @@ def _of_table(risks: Sequence[Risk]) -> str:
     caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found_among(len(risks))))
     if caught:
         return (
-            f"Memorisation of training records was found ({', '.join(caught)}): attacks on their people "
-            "succeed more often than on people who had no part in the table."
+            f"Memorisation of training {_counted(risks)} was found ({', '.join(caught)}): attacks on their "
+            "people succeed more often than on people who had no part in the table."
         )
     alone = [f"{risk.risk}, {risk.attack}" for risk in risks if risk.found]
     if alone:
         return (
             f"{len(alone)} of {len(risks)} attacks ({', '.join(alone)}) had more success on the people of "
             "the table than on people who had no part in it. The excess is so small that chance explains it "
-            "among so many. More held-out records would decide."
+            f"among so many. More held-out {_counted(risks)} would decide."
         )
     return (
         "No attack succeeds more often on the people of the table than on people who had no part in it. That "
@@ -335,12 +343,12 @@ def _of_table(risks: Sequence[Risk]) -> str:
     )
 
 
-def _shadow(shadow: Shadow) -> list[str]:
-    meaning = "even for a most unusual record, the attacker did no better than guessing"
+def _shadow(shadow: Shadow, counted: Counted) -> list[str]:
+    meaning = f"even for a most unusual {counted.one}, the attacker did no better than guessing"
     if sure_end(shadow.accuracy, shadow.level, 1) > 0.5:
-        meaning = "the attacker finds out better than by guessing whether an unusual record was used"
+        meaning = f"the attacker finds out better than by guessing whether an unusual {counted.one} was used"
     facts = {
-        "attacker holds": "the generator itself and all other records, and knows the canaries",
+        "attacker holds": f"the generator itself and all other {counted}, and knows the canaries",
         "right": f"{_told(shadow.accuracy)} of {shadow.guesses:,} guesses of who was used",
         "by guessing": "50.0 %",
         "proved": "" if shadow.proved is None else f"at most {100 * shadow.proved:.1f} % on average",

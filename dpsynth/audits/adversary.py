@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import NOTHING, Attempt
-from dpsynth.attacks.trials import SURE, Game, Transcript, log_odds, shifts
+from dpsynth.attacks.beliefs import Game, Transcript, log_odds, shifts
+from dpsynth.audits.trials import SURE
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError, of_records
@@ -256,7 +257,7 @@ class CriticSubject:
 
 @functools.lru_cache(maxsize=2)  # by the subject's digest, so that its program is compiled once in a process
 def _watched(it: CriticSubject) -> Any:
-    from dpsynth.audits.recorded_training import Watched
+    from dpsynth.audits.critic_training import Watched
 
     return Watched(it.others, it.first, it.second, it.layout, it.training, it.plan)
 

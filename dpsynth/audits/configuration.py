@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.trials import Audited, Declared
 from dpsynth.audits.releases import (
     OTHERS,
     TRIED,
@@ -28,7 +27,8 @@ from dpsynth.audits.releases import (
     typical_records,
     uniform_records,
 )
-from dpsynth.checks import whole
+from dpsynth.audits.trials import Audited, Declared
+from dpsynth.checks import Counted, whole
 from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import OnRound, carry_out, print_nothing
@@ -66,6 +66,8 @@ class Releases:
         Records for neighbours, farther out than those of the releases.
     scale : array (dim,)
         Public factor of each coordinate before critics of matched points see it, 1 for other critics.
+    counted : {"records", "patients"}
+        What the releases count (:class:`dpsynth.checks.Counted`).
     """
 
     releases: tuple[Any, ...]
@@ -75,6 +77,7 @@ class Releases:
     training: TrainingSettings | MatchingSettings | None
     plan: Plan | None
     scale: NDArray[np.float32]
+    counted: Counted = Counted.RECORDS
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,6 +115,7 @@ def releases_of(
         training,
         None if critic is None else critic.plan,
         coordinate_scale(model.encoder, factor),
+        schema.counted,
     )
 
 
@@ -131,7 +135,7 @@ def audit_one(
     name = found.names[place]
     if place == len(found.releases):
         load_tensorflow_quietly()
-        from dpsynth.audits.critic import audit_critic, audit_matching
+        from dpsynth.audits.critic_training import audit_critic, audit_matching
 
         assert found.plan is not None and found.plan.noise_multiplier is not None  # its name is there
         assert found.training is not None
@@ -146,11 +150,12 @@ def audit_one(
         if own <= most_noise:
             return audited
         return replace(audited, about=f"{audited.about}, not its own {own:.4g}", own_noise=False)
-    release = found.releases[place]
+    release, counted = found.releases[place], found.counted
+    asked: dict[str, Any] = {"delta": found.delta, "trials": trials, "rng": rng, "counted": counted}
     if isinstance(release, GaussianRelease):
-        audited = audit_release(release, found.made_up, delta=found.delta, trials=trials, rng=rng)
+        audited = audit_release(release, found.made_up, **asked)
     else:
-        audited = audit_choices(release, delta=found.delta, trials=trials, rng=rng)
+        audited = audit_choices(release, **asked)
     return replace(audited, name=name)
 
 

@@ -22,7 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
-from dpsynth.attacks.trials import Audited, Declared, judge_trials
+from dpsynth.audits.trials import Audited, Declared, judge_trials
+from dpsynth.checks import Counted
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.statistics import EdgesRelease
@@ -371,7 +372,13 @@ def scores_of(
 
 
 def audit_release(
-    release: GaussianRelease, made_up: pd.DataFrame, *, delta: float, trials: int, rng: np.random.Generator
+    release: GaussianRelease,
+    made_up: pd.DataFrame,
+    *,
+    delta: float,
+    trials: int,
+    rng: np.random.Generator,
+    counted: Counted = Counted.RECORDS,
 ) -> Audited:
     """Audit one Gaussian release, with its bins or the point that it is taken at, by so many noisy readings.
 
@@ -390,7 +397,7 @@ def audit_release(
         scores,
         coins,
         Declared(Profile([release.event]), delta),
-        about=f"two tables of {len(pair.without)} and {len(pair.with_record)} made-up records, seen before "
+        about=f"two tables of {len(pair.without)} and {len(pair.with_record)} made-up {counted}, seen before "
         "post-processing",
         expected=(error, error),
         seconds=time.perf_counter() - start,
@@ -446,7 +453,8 @@ def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np
             Profile([event for part in plan.parts.readings for event in part.events]),
             plan.parts.delta,
         ),
-        about=f"tables of {OTHERS} and {OTHERS + 1} made-up records, all noisy counts of a fit together",
+        about=f"tables of {OTHERS} and {OTHERS + 1} made-up {schema.counted}, all noisy counts of a fit "
+        "together",
         seconds=time.perf_counter() - start,
     )
 
@@ -543,7 +551,14 @@ def rarely(epsilon: float) -> tuple[float, float]:
     return 1.0 / (others + 1), 1.0 / (others * math.exp(epsilon) + 1)
 
 
-def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.random.Generator) -> Audited:
+def audit_choices(
+    release: EdgesRelease,
+    *,
+    delta: float,
+    trials: int,
+    rng: np.random.Generator,
+    counted: Counted = Counted.RECORDS,
+) -> Audited:
     """Audit the choice of edges, by so many choices. The release's own schema and bins do not matter."""
     start = time.perf_counter()
     worst = worst_case(release)
@@ -565,7 +580,7 @@ def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.r
         scores,
         coins,
         Declared(Profile([exponential_mechanism_event(epsilon)]), delta),
-        about=f"the first choice, with none and one made-up record of {COLUMNS} columns, at epsilon "
+        about=f"the first choice, with none and one made-up {counted.one} of {COLUMNS} columns, at epsilon "
         f"{epsilon:g} a choice{own}",
         expected=(1.0 - without, present),
         gaussian=False,

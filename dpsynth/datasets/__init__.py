@@ -7,8 +7,8 @@ True
 
 from __future__ import annotations
 
-from dpsynth.datasets.download import fetch
-from dpsynth.datasets.registry import card, load, names
-from dpsynth.datasets.table import Card, Table, independent_split, open_table, train_test
+from dpsynth.datasets.data_cards import Card, card, names
+from dpsynth.datasets.files import fetch, load
+from dpsynth.datasets.table import Table, independent_split, open_table, train_test
 
 __all__ = ["Card", "Table", "card", "fetch", "independent_split", "load", "names", "open_table", "train_test"]

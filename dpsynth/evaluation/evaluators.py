@@ -19,10 +19,11 @@ from dpsynth.evaluation.development import trajectories
 from dpsynth.evaluation.disclosure_risk import disclosure
 from dpsynth.evaluation.effects import replication
 from dpsynth.evaluation.neighbour_inference import neighbours
-from dpsynth.evaluation.prediction import compare_subgroups, utility
+from dpsynth.evaluation.prediction import utility
 from dpsynth.evaluation.resemblance import outside_bounds, rare_categories, similarity, undeclared_digits
 from dpsynth.evaluation.results import Evaluation, Findings, Measure, tidy
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.subgroups import compare_subgroups
 from dpsynth.evaluation.table_one import summarise_tables
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.tails import columns_believed

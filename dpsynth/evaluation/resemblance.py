@@ -453,7 +453,7 @@ def _all_declared(column: Column, values: list[object]) -> bool:
 # records are read without noise. Numbers of the synthetic table and the public schema alone are not
 # confidential.
 
-GROUP = "Similarity to the training records"
+GROUP = "Similarity to the training table"
 _TVD = "total variation distance of single columns"
 _HELD_OUT = "the same between training and held-out {records}"
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from dpsynth.checks import Counted
 from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.text import html_folded, html_lines, html_table, inert, text_table
@@ -228,6 +229,11 @@ class Evaluation:
                 return measure
         raise KeyError(f"no measure {name!r}. There are: {', '.join(m.name for m in self.measures)}")
 
+    @property
+    def counted(self) -> Counted:
+        """What the records of its tables are called."""
+        return Counted(self.settings.get("counted", Counted.RECORDS))
+
     def __repr__(self) -> str:
         """The measures of the whole table. :meth:`to_markdown` has those of each column as well."""
         whole = [measure for measure in self.measures if not measure.name.endswith("]")]
@@ -250,7 +256,9 @@ class Evaluation:
             "what they mean, and draws them."
         ]
         if any(measure.internal for measure in self.measures):
-            said.append("Confidential (internal) numbers were computed from real records without noise.")
+            said.append(
+                f"Confidential (internal) numbers were computed from real {self.counted} without noise."
+            )
         return html_lines(said) + "".join(folded)
 
     def __contains__(self, name: object) -> bool:
@@ -347,15 +355,16 @@ class Evaluation:
 def _of_subgroups(evaluation: Evaluation) -> Iterator[tuple[object, ...]]:
     """Rows of the frame of measures from the frames ``"subgroups"`` and ``"subgroup_scores"``."""
     sizes: dict[tuple[str, str], int | None] = {}
+    counted = evaluation.counted
     for row in (row for frame in evaluation.groups("subgroups") for row in frame_rows(frame)):
         sizes[row.column, row.subgroup] = row.records
         for part in ("synthetic", "real", "difference"):
             ends = (getattr(row, f"{part}{end}") for end in ("", "_lower", "_upper"))
-            what = "synthetic minus real share" if part == "difference" else f"share of {part} records"
+            what = "synthetic minus real share" if part == "difference" else f"share of {part} {counted}"
             start = ("Subgroups", f"share_{part}", row.column, row.subgroup)
             yield (*start, *ends, None, row.confidential, what)
     for row in (row for frame in evaluation.groups("subgroup_scores") for row in frame_rows(frame)):
-        what = f"{row.score} among held-out records, by a model trained on the {row.trained_on} table"
+        what = f"{row.score} among held-out {counted}, by a model trained on the {row.trained_on} table"
         start = ("Subgroups", f"{row.score}_{row.trained_on}", row.column, row.subgroup)
         n = sizes.get((row.column, row.subgroup))
         yield (*start, row.value, row.lower, row.upper, n, row.confidential, f"{what}. {row.why}".strip(". "))

@@ -253,8 +253,8 @@ def shipped_yaml(package: str, name: str) -> Any:
 
     Examples
     --------
-    >>> sorted(shipped_yaml("dpsynth.report.templates", "risks.yaml"))
-    ['intro', 'risks']
+    >>> sorted(shipped_yaml("dpsynth.report.templates", "words.yaml")["glossary"])
+    ['effects', 'guarantees', 'levels', 'measures', 'studies']
     """
     text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
     return load_yaml(text, origin=name)

@@ -451,7 +451,7 @@ def meanings(cost: Measures, who: str = "record") -> list[tuple[str, str, str]]:
         (
             "posterior belief",
             f"{round_up(cost['belief_bound'], 6)} from prior probability {prior:g}",
-            f"An attacker who knows all other records sees one output. The probability that this {who} is "
+            f"An attacker who knows all other {who}s sees one output. The probability that this {who} is "
             f"in the table is then at most {round_up(cost['belief_bound'])} to them, but for rare outputs.",
         ),
         (

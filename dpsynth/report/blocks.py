@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.results import Evaluation, Measure
-from dpsynth.files.text import shipped_yaml
-from dpsynth.privacy.guarantee import NOT_PRIVATE, UNIT, Guarantee
+from dpsynth.privacy.guarantee import NOT_PRIVATE, STRATIFIED, UNIT, Guarantee
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Profile, percent
 from dpsynth.report.figure import Plot
@@ -22,14 +22,13 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import ORDER, Severity, Verdict, get, number_of, worst
 from dpsynth.report.words import (
     bounds_in_words,
-    division,
     hundredths,
-    is_stratified,
     once_in,
     round_up,
     shown,
     shown_interval,
     shown_with_interval,
+    wording,
 )
 
 
@@ -170,25 +169,6 @@ class Section:
     title: str
     blocks: tuple[Block, ...] = field(default=())
     more: tuple[str, ...] = ()
-
-
-def reworded(part: Any, say: Callable[[str], str]) -> Any:
-    """Return a section, a block or a text with all its words as ``say`` gives them. Code stays as it is."""
-    if isinstance(part, str):
-        return say(part)
-    if isinstance(part, tuple):
-        return tuple(reworded(each, say) for each in part)
-    if isinstance(part, Plot):
-        return part.reworded(say)
-    if not isinstance(part, Section | Sentence | Item | Cell | Block) or isinstance(part, Code):
-        return part
-    names = {field.name for field in fields(part)} - {"anchor", "more"}
-    return replace(part, **{name: reworded(getattr(part, name), say) for name in names})
-
-
-def texts(name: str) -> Any:
-    """Return the content of a YAML file of this folder, which holds text for pages."""
-    return shipped_yaml("dpsynth.report.templates", name)
 
 
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:
@@ -476,8 +456,7 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
     About 50 in 100 real records trained the model. The others were held out, and nothing was published ...
     """
     trained, held_out = (get(report.measured, name) for name in ("train_records", "test_records"))
-    split = report.config.get("split")
-    split = split if isinstance(split, Mapping) else {}
+    split = _split_of(report)
     fraction, others = split.get("test_fraction"), "and nothing was published about them"
     if is_stratified(report):
         others = "and their outcomes took part in the division"
@@ -500,23 +479,33 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
     return (first, *_more(report, measured=internal))
 
 
+def is_stratified(report: RunReport) -> bool:
+    """Whether a stratified split divided the records, by the run's configuration or by its ledger."""
+    by_ledger = report.guarantee is not None and STRATIFIED in report.guarantee.of_division
+    return by_ledger or _split_of(report).get("method") == "stratified"
+
+
+def division(report: RunReport) -> list[str]:
+    """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
+    words = wording(f"division of {report.counted}", report.counted)
+    if is_stratified(report):
+        said = report.say("stratified", read=words["read"]).splitlines()
+        return [*said, report.say("stratified guarantee")] if report.holds else said
+    if _split_of(report).get("method") != "independent":
+        return []
+    return report.say("independent", **words).splitlines()
+
+
+def _split_of(report: RunReport) -> Mapping[str, object]:
+    split = report.config.get("split")
+    return split if isinstance(split, Mapping) else {}
+
+
 def _more(report: RunReport, *, measured: bool) -> list[Sentence]:
-    sentences = list(division(report))
-    if report.guarantee is not None and report.guarantee.with_all_rows and report.guarantee.private:
-        sentences.append(
-            "The guarantee is for each training patient with all rows. It is for each person only if nobody "
-            "has two identifiers."
-        )
-    elif report.guarantee is not None and report.guarantee.private:
-        sentences.append(
-            "The guarantee is for each training record. It is for each person only if nobody has more "
-            "than one. Several records of one person are covered at a much weaker level."
-        )
-    if measured:
-        sentences.append(
-            "The numbers that are marked confidential were computed from the training "
-            f"{report.counted} and from the held-out ones. No guarantee covers these numbers, for either."
-        )
+    sentences = division(report)
+    if report.guarantee is not None and report.holds:
+        sentences.append(report.say(f"for each {'patient' if report.guarantee.with_all_rows else 'row'}"))
+    sentences += [report.say("for nobody")] if measured else []
     return [Sentence(text) for text in sentences]
 
 
@@ -530,7 +519,7 @@ def promises(guarantee: Guarantee, profile: Profile) -> tuple[tuple[str, Sentenc
     facts = [
         ("For whom", _unit(guarantee)),
         ("ε and δ", _parameters(guarantee, who, added)),
-        ("Attack accuracy", _accuracy(profile.attack_accuracy(), who, added)),
+        ("Attack accuracy", _accuracy(profile.attack_accuracy(), guarantee, added)),
     ]
     decision, named = percent(float(profile.tpr(_DECISION))), percent(float(profile.tpr(0.01)))
     if decision != "100":
@@ -581,13 +570,14 @@ def _parameters(guarantee: Guarantee, who: str, added: bool) -> str:
     )
 
 
-def _accuracy(accuracy: float, who: str, added: bool) -> str:
+def _accuracy(accuracy: float, guarantee: Guarantee, added: bool) -> str:
+    who, counted = guarantee.who, Counted.of(guarantee.unit)
     question = f"whether a {who} was in the data" if added else f"which of two {who}s was in the data"
     right = percent(accuracy)
     most = "every guess may be correct" if right == "100" else f"at most {right} of 100 guesses are correct"
     return (
         f"An attacker guesses {question}. If both answers are equally likely, {most}. Random guessing gives "
-        "50. This holds even if the attacker knows all other records."
+        f"50. This holds even if the attacker knows all other {counted}."
     )
 
 

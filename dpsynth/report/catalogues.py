@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dpsynth.checks import Counted
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.storage import sha256
 from dpsynth.privacy.events import event_to_dict
 from dpsynth.privacy.guarantee import Guarantee, round_up
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.report.blocks import division
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.words import REPEATED, division, has_floating_noise
+from dpsynth.report.words import has_floating_noise
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -209,7 +209,7 @@ def registry_record(report: RunReport) -> dict[str, Any]:
             "privacy_unit": guarantee.unit,
             "neighbouring_datasets": guarantee.adjacency,
             "model_of_trust": "central",
-            "not_covered": [*_excluded(guarantee, report.counted), _unprotected(ledger)],
+            "not_covered": [*_excluded(report, guarantee), _unprotected(ledger)],
             "released": _products(report),
             "made_on": report.day,
             "software": dict(report.versions),
@@ -231,7 +231,7 @@ def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
         "data_domain": _domain(report),
     }
     if guarantee.excluded:
-        variant["unprotected_quantities"] = _list(_excluded(guarantee, counted))
+        variant["unprotected_quantities"] = _list(_excluded(report, guarantee))
     parameters = {"epsilon": float(round_up(guarantee.epsilon))}
     if not pure:
         parameters["delta"] = float(round_up(guarantee.delta))
@@ -290,9 +290,9 @@ def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
     }
 
 
-def _excluded(guarantee: Guarantee, counted: Counted) -> list[str]:
+def _excluded(report: RunReport, guarantee: Guarantee) -> list[str]:
     """The exceptions of the guarantee, and what repeats those about the schema."""
-    return [*guarantee.excluded, *([counted.fill(REPEATED)] if guarantee.of_schema else [])]
+    return [*guarantee.excluded, *([report.say("repeated")] if guarantee.of_schema else [])]
 
 
 def _products(report: RunReport) -> list[str]:

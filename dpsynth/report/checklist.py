@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from dpsynth.attacks.attempt import Attempt, passing
@@ -32,10 +33,11 @@ from dpsynth.report.blocks import (
     Section,
     Sentence,
     TableBlock,
+    division,
+    is_stratified,
     items,
     number_cell,
     paragraph,
-    texts,
 )
 from dpsynth.report.intervals import plot_attempts
 from dpsynth.report.run_report import RunReport
@@ -44,21 +46,20 @@ from dpsynth.report.verdicts.verdict import get
 from dpsynth.report.words import (
     HEADER,
     PASSED,
-    REPEATED,
     WORDS,
     attempt_row,
+    between,
     bounds_in_words,
     by_measure,
     closers,
     decimals,
-    division,
     has_floating_noise,
-    is_stratified,
     levels_text,
     measured,
     percent,
     plain,
     reached,
+    wording,
 )
 
 Status = Literal["open", "yours", "handled"]
@@ -72,7 +73,7 @@ _STATUS: dict[Status, tuple[str, str, str]] = {
 
 
 _SCHEMA = "Bounds, categories and schema"
-_DIVISION = "Training and held-out records"
+_DIVISION = "Training and held-out {records}"
 #: entries that exceptions about the division of the records concern
 _DIVIDED = ("Neighbouring datasets", "Prior knowledge of attackers")
 #: entries that only a guarantee can handle
@@ -107,12 +108,7 @@ class Hazard:
 
 def limits_section(report: RunReport) -> Section:
     """Return what no synthetic table of this kind gives."""
-    sentences = [
-        "Conclusions about people in general are not hidden. If smoking harms, the table may show it.",
-        "A single record may be implausible. A small group may be absent.",
-        "Intervals and p-values of this table alone are too small, unless pre-specified.",
-        "Repeat important results on real records.",
-    ]
+    sentences = report.say("limits").splitlines()
     if noisy := report.table.get("mostly_noise"):
         sentences.append(f"Noise has left little of these columns, by their released counts: {noisy}.")
     if rare := report.table.get("outcome_noise"):
@@ -147,86 +143,69 @@ def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
     >>> {hazard.status for hazard in hazards(RunReport())} <= {"open", "yours"}
     True
     """
-    guarantee = report.guarantee
-    holds = guarantee is not None and guarantee.private
-    if guarantee is None or not holds:
-        said = "No privacy ledger is known." if guarantee is None else "The guarantee is void."
-        for name in _PROMISED:
-            yield Hazard(name, "open", said)
-    else:
-        for hazard in _of_guarantee(report, guarantee):
-            yield _with_exceptions(hazard, guarantee)
+    for hazard in (*_of_guarantee(report), *_of_run(report, shown)):
+        yield replace(hazard, name=report.counted.fill(hazard.name))
+
+
+def _of_run(report: RunReport, shown: Collection[str]) -> Iterator[Hazard]:
+    """The entries that the guarantee does not decide."""
     yield _randomness(report)
     yield _proof(report)
-    yield _budget(report, holds)
-    yield Hazard(
-        "Choice of options",
-        "yours",
-        "Rules from public facts or the noisy count chose the noisy statistics. "
-        "A choice of options, or of the best of several fits, uses privacy budget too.",
-    )
-    yield Hazard(
-        "Access to the real table",
-        "yours",
-        "dpsynth reads the real table without noise. Protect the machine, the files and the logs.",
-    )
+    yield _budget(report)
+    yield Hazard("Choice of options", "yours", report.say("options"))
+    yield Hazard("Access to the real table", "yours", report.say("access"))
     yield _page(report)
-    yield _subgroups(shown)
-    yield _rounding(report, holds)
-    yield Hazard(
-        "Side channels",
-        "open",
-        "Time, memory and power use while the table was made are not covered.",
-    )
+    name = "Errors by subgroup"
+    if "subgroups" in shown:
+        yield Hazard(name, "yours", report.say("subgroups"))
+    else:
+        yield Hazard(name, "open", report.say("no subgroups"))
+    yield _rounding(report)
+    yield Hazard("Side channels", "open", report.say("side channels"))
 
 
-def _with_exceptions(hazard: Hazard, guarantee: Guarantee) -> Hazard:
-    """A handled entry is open if an exception of the guarantee concerns it."""
-    if hazard.status != "handled" or hazard.name in (_DIVISION, _SCHEMA):
-        return hazard  # these two look at their own exceptions
-    about = guarantee.excluded
-    if hazard.name not in _DIVIDED:
-        about = tuple(reason for reason in about if reason not in guarantee.of_division)
-    if not about:
-        return hazard
-    return Hazard(hazard.name, "open", f"The guarantee does not cover: {together(about)}.")
+def _of_guarantee(report: RunReport) -> Iterator[Hazard]:
+    """The entries that only a guarantee can handle, open if one of its exceptions concerns them."""
+    guarantee = report.guarantee
+    if guarantee is None or not guarantee.private:
+        said = report.say("void" if guarantee else "no ledger")
+        yield from (Hazard(name, "open", said) for name in _PROMISED)
+        return
+    for hazard in _promised(report, guarantee):
+        about = guarantee.excluded
+        if hazard.name not in _DIVIDED:
+            about = tuple(reason for reason in about if reason not in guarantee.of_division)
+        # two entries look at their own exceptions
+        if hazard.status != "handled" or hazard.name in (_DIVISION, _SCHEMA) or not about:
+            yield hazard
+        else:
+            yield Hazard(hazard.name, "open", report.say("excluded", reasons=together(about)))
 
 
-def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
+def _promised(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
     entries = guarantee.entries
     if guarantee.unit == UNIT:
-        unit = "The ledger does not say what a row is. Check that nobody has more than one row."
-        yield Hazard("Privacy unit", "yours", unit)
+        yield Hazard("Privacy unit", "yours", report.say("unit unknown"))
     elif guarantee.who == "patient":
-        yield Hazard("Privacy unit", "handled", f"The ledger says: {guarantee.unit}.")
+        yield Hazard("Privacy unit", "handled", report.say("unit of a patient", unit=guarantee.unit))
     else:
-        unit = f"The ledger says: {guarantee.unit}. Decide whether this protects the person you mean."
-        yield Hazard("Privacy unit", "yours", unit)
+        yield Hazard("Privacy unit", "yours", report.say("unit of a row", unit=guarantee.unit))
     n = report.table.get("n_public")
-    public = "" if n is None else f" The number of training records ({n}) is treated as public."
-    yield Hazard(
-        "Neighbouring datasets",
-        "handled" if n is None else "yours",
-        f"All {entries} entries of the ledger use {guarantee.adjacency}.{public}",
-    )
+    said = report.say("neighbours", entries=entries, adjacency=guarantee.adjacency)
+    if n is None:
+        yield Hazard("Neighbouring datasets", "handled", said)
+    else:
+        yield Hazard("Neighbouring datasets", "yours", said + report.say("public size", n=n))
     yield _division(report, guarantee)
-    yield _parameters(guarantee, n)
-    yield Hazard(
-        "Intermediate results",
-        "handled",
-        f"All {entries} noisy statistics count in full. Each one may be seen, with the model and the ledger.",
-    )
-    yield Hazard(
-        "Prior knowledge of attackers",
-        "handled",
-        "The bounds hold even if the attacker knows all other records. The table of measures shows them.",
-    )
-    yield _related(guarantee)
-    yield Hazard(
-        "Outliers",
-        "handled",
-        "Values outside the schema's bounds are clipped. The ledger's sensitivity holds for every record.",
-    )
+    yield _parameters(report, guarantee, n)
+    yield Hazard("Intermediate results", "handled", report.say("results", entries=entries))
+    yield Hazard("Prior knowledge of attackers", "handled", report.say("attackers"))
+    said = report.say("related rows" if guarantee.with_all_rows else "related people")
+    if guarantee.epsilon < math.log(1e6):
+        delta = (1 + math.exp(guarantee.epsilon)) * guarantee.delta
+        said += report.say("two together", epsilon=round_up(2 * guarantee.epsilon), delta=round_up(delta))
+    yield Hazard("Related people", "open", said)
+    yield Hazard("Outliers", "handled", report.say("outliers"))
     yield _schema(report, guarantee)
 
 
@@ -235,84 +214,58 @@ def _schema(report: RunReport, guarantee: Guarantee) -> Hazard:
     unreviewed, unconfirmed = report.fact("unreviewed"), report.fact("unconfirmed")
     marker = "rare_categories["
     rare = [m for m in report.measured.measures if m.name.startswith(marker) and m.value is not None]
-    counted = ". ".join(f"{m.name[len(marker) : -1]}: {m.detail}" for m in rare)
-    more = Sentence(f"{counted}.", True) if rare else None
+    counts = ". ".join(f"{m.name[len(marker) : -1]}: {m.detail}" for m in rare)
+    more = Sentence(f"{counts}.", True) if rare else None
     if guarantee.of_schema or unreviewed:
-        repeated = report.counted.fill(REPEATED)
         reasons = together(guarantee.of_schema or ("schema fields that nobody reviewed",))
-        return Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {repeated}", more)
+        said = f"{report.say('excluded', reasons=reasons)} {report.say('repeated')}"
+        return Hazard(_SCHEMA, "open", said, more)
     if unconfirmed:
-        said = (
-            f"Nobody confirmed the lists of categories or codes of these columns: {unconfirmed}. A list that "
-            "was copied from a draft repeats values of real records. Write reviewed: true in the column if "
-            "it is public. Until then only you can read the files of this run."
-        )
-        return Hazard(_SCHEMA, "yours", said, more)
+        return Hazard(_SCHEMA, "yours", report.say("unconfirmed lists", columns=unconfirmed), more)
     if unconfirmed is None:
-        said = "Nothing here says whether lists of categories or codes are public. A draft copies them."
-        return Hazard(_SCHEMA, "yours", said, more)
-    said = "The owner declared the schema reviewed, and confirmed each list of categories or codes."
-    return Hazard(_SCHEMA, "handled", f"{said} The ledger excludes nothing of it.")
+        return Hazard(_SCHEMA, "yours", report.say("unknown lists"), more)
+    return Hazard(_SCHEMA, "handled", report.say("confirmed lists"))
 
 
 def _division(report: RunReport, guarantee: Guarantee) -> Hazard:
     said = " ".join(division(report))
     if reasons := guarantee.of_division:
-        said = f"The guarantee does not cover: {together(reasons)}. {said}".strip()
+        said = f"{report.say('excluded', reasons=together(reasons))} {said}".strip()
         return Hazard(_DIVISION, "open", said)
     if is_stratified(report):
         return Hazard(_DIVISION, "open", said)
-    if said:
-        return Hazard(_DIVISION, "handled", said)
-    said = "Nothing here says how the training records were chosen. The guarantee is about these records."
-    return Hazard(_DIVISION, "yours", said)
+    return Hazard(_DIVISION, *(("handled", said) if said else ("yours", report.say("unknown division"))))
 
 
-def _parameters(guarantee: Guarantee, n: object) -> Hazard:
-    said = f"ε = {round_up(guarantee.epsilon)} and δ = {round_up(guarantee.delta)}."
+def _parameters(report: RunReport, guarantee: Guarantee, n: object) -> Hazard:
+    name = "Size of ε and δ"
+    said = report.say("sizes", epsilon=round_up(guarantee.epsilon), delta=round_up(guarantee.delta))
     if isinstance(n, int):
-        said += f" δ times {n} records is {plain(guarantee.delta * n, 2)}. It should be far below 1."
+        said += report.say("delta of all", n=n, expected=plain(guarantee.delta * n, 2))
     if guarantee.epsilon > WEAK_EPSILON:
-        return Hazard("Size of ε and δ", "open", f"{said} An ε above {WEAK_EPSILON:g} promises little.")
-    return Hazard("Size of ε and δ", "yours", f"{said} Decide whether the attack accuracy is acceptable.")
-
-
-def _related(guarantee: Guarantee) -> Hazard:
-    said = "Records of relatives, or several records of one person, can reveal more together."
-    if guarantee.with_all_rows:
-        said = "Rows of relatives can reveal more together."
-    if guarantee.epsilon < math.log(1e6):
-        delta = (1 + math.exp(guarantee.epsilon)) * guarantee.delta
-        said += f" For two records, ε is {round_up(2 * guarantee.epsilon)} and δ is {round_up(delta)}."
-    return Hazard("Related people", "open", said)
+        return Hazard(name, "open", said + report.say("weak epsilon", weak=f"{WEAK_EPSILON:g}"))
+    return Hazard(name, "yours", said + report.say("strong enough"))
 
 
 def _randomness(report: RunReport) -> Hazard:
     name, ledger = "Random numbers", report.ledger
     if ledger is not None and ledger.seeded:
-        return Hazard(name, "open", "The noise follows a seed. Anyone who knows the seed can remove it.")
+        return Hazard(name, "open", report.say("seeded"))
     if ledger is None or not ledger.generators:
-        return Hazard(name, "open", "Nothing says which generator made the noise.")
+        return Hazard(name, "open", report.say("unknown generator"))
     drawn = together(ledger.generators)
     if any("not cryptographic" in generator for generator in ledger.generators):
-        return Hazard(name, "open", f"The ledger says: {drawn}.")
-    return Hazard(name, "handled", f"The ledger says: {drawn}. The key was not kept.")
+        return Hazard(name, "open", report.say("weak generator", drawn=drawn))
+    return Hazard(name, "handled", report.say("generator", drawn=drawn))
 
 
-def _rounding(report: RunReport, holds: bool) -> Hazard:
-    name, ledger = "Floating-point noise", report.ledger
-    if ledger is None or not holds:
-        return Hazard(name, "open", "No guarantee says how much noise there is.")
-    if has_floating_noise(ledger):
-        return Hazard(
-            name,
-            "open",
-            "Attacks on the rounding of WGAN critic steps (Mironov 2012) are not covered. "
-            "Other noise is exact.",
-        )
-    return Hazard(
-        name, "handled", "This version's noise on counts and sums is whole numbers of a public step."
-    )
+def _rounding(report: RunReport) -> Hazard:
+    name = "Floating-point noise"
+    if report.ledger is None or not report.holds:
+        return Hazard(name, "open", report.say("unknown noise"))
+    if has_floating_noise(report.ledger):
+        return Hazard(name, "open", report.say("rounded noise"))
+    return Hazard(name, "handled", report.say("exact noise"))
 
 
 def _proof(report: RunReport) -> Hazard:
@@ -320,47 +273,31 @@ def _proof(report: RunReport) -> Hazard:
     bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
     passed = passing(bounded)
     if passed:
-        return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
+        return Hazard(name, "open", report.say("passed", attack=passed[0].attack))
     if not bounded:
-        return Hazard(name, "open", "No attack with a proved bound is on this page.")
-    return Hazard(
-        name, "yours", f"{bounds_in_words(bounded, report.counted)}. This finds large errors alone."
-    )
+        return Hazard(name, "open", report.say("untested"))
+    return Hazard(name, "yours", report.say("tested", bounds=bounds_in_words(bounded, report.counted)))
 
 
-def _budget(report: RunReport, holds: bool) -> Hazard:
-    name = "Other tables from the same records"
-    if report.ledger is None or not holds:
-        return Hazard(name, "open", "No guarantee adds up over tables.")
-    stages = len(report.ledger.stages)
-    said = f"This ledger has {len(report.ledger.entries)} entries in {stages} stage{'s' * (stages != 1)}."
-    return Hazard(name, "yours", f"{said} Add the ε of every other table from the same records.")
+def _budget(report: RunReport) -> Hazard:
+    name = "Other tables from the same {records}"
+    if report.ledger is None or not report.holds:
+        return Hazard(name, "open", report.say("no sum"))
+    stages = f"{len(report.ledger.stages)} stage{'s' * (len(report.ledger.stages) != 1)}"
+    return Hazard(name, "yours", report.say("one table", entries=len(report.ledger.entries), stages=stages))
 
 
 def _page(report: RunReport) -> Hazard:
-    measured = report.measured
+    name, measured = "This page", report.measured
     marked = any(m.internal for m in measured.measures) or any_confidential(*measured.details.values())
     if report.seconds or marked or any(attempt.internal for attempt in report.attempts):
-        said = (
-            "This page has numbers from real records without noise. Share release.html instead, made by "
-            "dpsynth report --mode release."
-        )
-        return Hazard("This page", "yours", said)
+        return Hazard(name, "yours", report.say("internal page"))
     guarantee = report.guarantee
     if guarantee is not None and not guarantee.private:
-        return Hazard("This page", "open", "The table was made without protection. So was this page.")
-    whole = guarantee is not None and guarantee.status == "private" and not guarantee.excluded
-    said = "No number on this page comes from real records without noise."
-    if not whole:
-        said += " It may show what the guarantee does not cover."
-    return Hazard("This page", "handled" if whole else "yours", said)
-
-
-def _subgroups(shown: Collection[str]) -> Hazard:
-    name = "Errors by subgroup"
-    if "subgroups" in shown:
-        return Hazard(name, "yours", "See the table of subgroups. Decide whether the errors are acceptable.")
-    return Hazard(name, "open", "This page does not show errors by sex, age or other groups.")
+        return Hazard(name, "open", report.say("void page"))
+    if guarantee is not None and guarantee.status == "private" and not guarantee.excluded:
+        return Hazard(name, "handled", report.say("page"))
+    return Hazard(name, "yours", report.say("page") + report.say("page with exceptions"))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -372,10 +309,10 @@ def _subgroups(shown: Collection[str]) -> Hazard:
 
 def risks_section(report: RunReport) -> Section:
     """Return the section on the three risks."""
-    told = texts("risks.yaml")
-    blocks: list[Block] = [paragraph(told["intro"])]
-    bounds = _bounds(report, [risk["bound"] for risk in told["risks"]])
-    for risk, bound in zip(told["risks"], bounds, strict=True):
+    blocks: list[Block] = [paragraph(report.say("three risks"))]
+    numbers = _bounds(report)
+    for risk in wording("risks", report.counted):
+        bound = numbers if isinstance(numbers, str) else risk["bound"].format(**numbers) + numbers["but"]
         facts = [("Meaning", Sentence(risk["meaning"])), ("The guarantee", Sentence(bound))]
         attacked = _attacked(report.attempts, tuple(risk["attacks"]))
         if tried := [*_tried(report.measured, risk["measures"]), *attacked]:
@@ -384,42 +321,22 @@ def risks_section(report: RunReport) -> Section:
     return Section("risks", "Three risks", tuple(blocks))
 
 
-_OF_PATIENTS = {
-    "who": "patient",
-    "theirs": "theirs",
-    "held": "a patient's record",
-    "own": "their own record",
-    "without": "without their record",
-    "replaced": "with another record in place of theirs",
-}
-_OF_ROWS = {
-    "who": "row",
-    "theirs": "it",
-    "held": "a row",
-    "own": "it",
-    "without": "without the row",
-    "replaced": "with another row in its place",
-}
-
-
-def _bounds(report: RunReport, words: Sequence[str]) -> list[str]:
-    """The bounds that the guarantee gives on each risk, in these words."""
+def _bounds(report: RunReport) -> dict[str, str] | str:
+    """The numbers and words of the bounds that the guarantee gives on each risk, or why there is none."""
     guarantee, profile = report.guarantee, report.profile
     if guarantee is None or profile is None:
-        return ["None is known."] * len(words)
+        return "None is known."
     if not guarantee.private:
-        return ["It is void: nothing is promised."] * len(words)
-    added = guarantee.adjacency == ADD_REMOVE
-    words_of = _OF_PATIENTS if guarantee.who == "patient" else _OF_ROWS
-    numbers = words_of | {
+        return "It is void: nothing is promised."
+    words = wording(f"bounds of a {guarantee.who}", report.counted)
+    otherwise = words["without" if guarantee.adjacency == ADD_REMOVE else "replaced"]
+    return words | {
         "points": percent(guarantee.tv),
         "right": percent(profile.attack_accuracy()),
         "members": percent(float(profile.tpr(0.01))),
-        "otherwise": f"{words_of['without' if added else 'replaced']} in training",
+        "otherwise": f"{otherwise} in training",
+        "but": words["but"] + (words["exceptions"] if guarantee.excluded else ""),
     }
-    but = "" if guarantee.who == "patient" else " This is about one row, and a person may have several."
-    but += " The exceptions of the guarantee are not covered." if guarantee.excluded else ""
-    return [text.format(**numbers) + but for text in words]
 
 
 def _attacked(attempts: Sequence[Attempt], begins: tuple[str, ...]) -> list[tuple[str, Sentence]]:
@@ -454,7 +371,7 @@ def attempts_section(report: RunReport) -> Section:
     """Return what attacks reached, each beside its control and its proved bound, in one table."""
     blocks: list[Block] = []
     chosen = [a for a in report.attempts if a.measure in _EXCESS] or list(report.attempts)
-    for caption, internal in (("Real records", True), ("Simulated records", False)):
+    for caption, internal in ((f"Real {report.counted}", True), (f"Simulated {report.counted}", False)):
         rows = [a for a in chosen if a.internal == internal]
         if rows:
             caption = f"{caption}, {levels_text(a.level for a in rows)} intervals"
@@ -464,43 +381,29 @@ def attempts_section(report: RunReport) -> Section:
             blocks.append(TableBlock(caption, header, cells, bool(blocks), narrow=True, internal=internal))
     if blocks:
         what = "right guesses beyond the control" if chosen[0].measure in _EXCESS else "see the attack's name"
-        blocks = [
-            paragraph(
-                "Each attack tries to learn about single records. The proved bound limits all attacks, known "
-                "or unknown.",
-                f"Reached: {what}.",
-                "Control: the same attack on people outside the data, or without the table.",
-                PASSED,
-            ),
-            *blocks,
-        ]
+        blocks = [paragraph(report.say("attempts", reached=what, passed=PASSED)), *blocks]
     else:
         blocks.append(paragraph("No attack is on this page."))
     found = [verdict for verdict in report.findings if verdict.about == "risk"]
     found = [verdict for verdict in found if verdict.rests_on != ("ledger",)]
     blocks += [Items(items(found))] if found else []
-    blocks.append(
-        paragraph(
-            "Similarity of records is no evidence of privacy.",
-            "A table that looks different can still reveal a person.",
-        )
-    )
+    blocks.append(paragraph(report.say("no evidence")))
     return Section("attempts", "Attacks", tuple(blocks), ("bounds", "risks"))
 
 
 def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...]:
     """The cells of an attempt. An excess stands beside the share that was right on the control."""
-    name = attempt.attack.removesuffix(BEYOND)
+    name = attempt.attack.partition(BEYOND)[0]
     of = next((a for a in attempts if a.measure == "rate" and a.attack == name != attempt.attack), None)
     control = None if attempt.control is None else attempt.control.value
     if of is not None:
         control = of.found.value - attempt.found.value
     if attempt.measure not in _EXCESS:
         name = f"{name} ({WORDS[attempt.measure][0].lower()})"
-    found = attempt.found
-    ends = "\u00a0to\u00a0".join(decimals(end, 2) for end in (found.lower, found.upper))
-    known = ("none" if value is None else decimals(value, 2) for value in (control, attempt.proved))
-    return (Cell(name), number_cell(f"{decimals(found.value, 2)} ({ends})"), *map(number_cell, known))
+    say, found = partial(decimals, places=2), attempt.found
+    said = between(found.value, found.lower, found.upper, say=say, to="\u00a0to\u00a0")
+    known = ("none" if value is None else say(value) for value in (control, attempt.proved))
+    return (Cell(name), number_cell(said), *map(number_cell, known))
 
 
 def bounds_section(report: RunReport) -> Section | None:
@@ -509,19 +412,8 @@ def bounds_section(report: RunReport) -> Section | None:
         return None
     on_table = any(attempt.one_table for attempt in report.attempts)
     levels = levels_text(attempt.level for attempt in report.attempts)
-    blocks: list[Block] = [
-        paragraph(
-            "The proved bound holds against every attacker, whatever they know and compute. "
-            f"Intervals are of {levels}. A baseline attack is made without the table.",
-            "An attack below its bound proves nothing. Below each table stands what would bring the attack "
-            "closer. An audit that passes its bound shows that the proof, or the code, is wrong."
-            + (
-                " One table may pass a bound by bad luck. The bound holds on average over tables."
-                if on_table
-                else ""
-            ),
-        )
-    ]
+    said = [report.say("bounds", levels=levels), *([report.say("one table attacked")] if on_table else [])]
+    blocks: list[Block] = [paragraph(*said)]
     for measure, attempts in by_measure(report.attempts):
         name, meaning = WORDS[measure]
         rows = tuple(_row(attempt) for attempt in attempts)

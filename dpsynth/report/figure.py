@@ -12,11 +12,12 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from dpsynth.checks import Counted
 from dpsynth.files.storage import replaced
 from dpsynth.report.words import plain
 
@@ -46,8 +47,12 @@ TABLES: dict[str, Look] = {
     "train": {"color": COLOURS[0], "linestyle": "-"},
     "test": {"color": COLOURS[2], "linestyle": "-."},
 }
-#: the same in words
-NAMES = {"synthetic": "synthetic records", "train": "real records", "test": "real, held out"}
+
+
+def names_of(counted: Counted) -> dict[str, str]:
+    """The same in words."""
+    return {"synthetic": f"synthetic {counted}", "train": f"real {counted}", "test": "real, held out"}
+
 
 _SETTINGS: dict[str, Any] = {
     "axes.grid": True,
@@ -187,17 +192,6 @@ class Plot:
         with page_style():
             return plain_text(self.draw())
 
-    def reworded(self, say: Callable[[str], str]) -> Plot:
-        """The same figure with all its words as ``say`` gives them."""
-
-        def draw() -> Figure:
-            figure = self.draw()
-            for text in _texts(figure):
-                text.set_text(say(text.get_text()))
-            return figure
-
-        return replace(self, draw=draw, alt=say(self.alt), caption=say(self.caption))
-
     @property
     def uri(self) -> str:
         """A ``data:`` address that holds all of it."""
@@ -241,15 +235,11 @@ def to_svg(figure: Figure) -> str:
 
 def plain_text(figure: Figure) -> Figure:
     """Take no text for a formula, in figures that were drawn in another style as well."""
-    for text in _texts(figure):
-        text.set_parse_math(False)
-    return figure
-
-
-def _texts(figure: Figure) -> list[Any]:
     from matplotlib.text import Text
 
-    return figure.findobj(Text)
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    return figure
 
 
 def _short(numbers: str) -> str:

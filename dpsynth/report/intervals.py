@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.checks import Counted
 from dpsynth.evaluation.results import Measure
 from dpsynth.report.figure import (
     COLOURS,
-    NAMES,
     Dash,
     Plot,
     clipped_text,
     finished,
+    names_of,
     panels,
     plain_text,
     plain_ticks,
@@ -96,6 +97,7 @@ def plot_attempts(attempts: Sequence[Attempt], what: str) -> Plot:
 
 def plot_intervals(
     measures: Sequence[tuple[str, str, Measure]],
+    counted: Counted,
     *,
     what: str,
     caption: str,
@@ -110,9 +112,9 @@ def plot_intervals(
     known = [(label, table, m) for label, table, m in measures if m.value is not None]
     labels = list(dict.fromkeys(label for label, _, _ in known))
     tables = list(dict.fromkeys(table for _, table, _ in known))
-    paired = len(tables) > 1
+    paired, names = len(tables) > 1, names_of(counted)
     said = [
-        label + (f", {NAMES[table]}: " if paired else " ") + shown_with_interval(m)
+        label + (f", {names[table]}: " if paired else " ") + shown_with_interval(m)
         for label, table, m in known
     ]
 
@@ -123,7 +125,7 @@ def plot_intervals(
             place = labels.index(label) + ((tables.index(table) - 0.5) * 0.36 if paired else 0.0)
             ends = () if m.lower is None or m.upper is None else (m.lower, m.upper)
             look = _LOOKS["real" if table == "train" else "synthetic"]
-            _point(axis, place, look, m.value, *ends, label=f"trained on {NAMES[table]}")
+            _point(axis, place, look, m.value, *ends, label=f"trained on {names[table]}")
         rows = [clipped_text(label, 26) for label in labels]
         return finished(axis, rows=rows, legend=1, xlabel=axis_label)
 
@@ -134,16 +136,16 @@ def plot_intervals(
 # ------------------------------------------------------------------------------------------------
 # The forest plot of a study: real and synthetic records, and private estimates beside them or alone.
 
-#: what stands in a row, from top to bottom: in words, and in few where one is lacking
+#: what stands in a row, from top to bottom: in words, with the table's noun, and in few where one is lacking
 Sides = Mapping[str, tuple[str, str]]
 _TABLES: Sides = {
-    "real": ("real records", "real"),
-    "synthetic": ("synthetic records", "synthetic"),
+    "real": ("real {records}", "real"),
+    "synthetic": ("synthetic {records}", "synthetic"),
 }
 _WITH_DECLARED: Sides = {
-    "real": ("real records", "real"),
+    "real": ("real {records}", "real"),
     "declared": ("pre-specified: private estimates", "pre-specified"),
-    "synthetic": ("naive: synthetic records (not valid as inference)", "naive"),
+    "synthetic": ("naive: synthetic {records} (not valid as inference)", "naive"),
 }
 _ALONE: Sides = {"declared": ("private estimates", "private estimates")}
 #: distance of two intervals of one row; 1 is two lines of text
@@ -156,8 +158,8 @@ _REACH = 3.0
 _FAR = math.log(1e6)
 #: leading digits of the numbers on an axis of ratios, the ones that are read most easily first
 _STEPS = (1.0, 2.0, 5.0, 3.0, 1.5, 7.0, 8.0, 9.0, 1.2, 1.1, 9.5, 1.05, 9.8, 1.02, 9.9, 1.01, 9.95, 1.005)
-#: least distance of two numbers on that axis, as a part of its length
-_TICK_ROOM = 0.11
+#: least distance of two numbers on that axis, and the width of one of their signs, as parts of its length
+_TICK_ROOM, _SIGN_WIDTH = 0.11, 0.026
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ class Forest:
     terms: Mapping[str, Mapping[str, Any]]
     study: str | None = None
     note: str = ""
+    counted: Counted = Counted.RECORDS
 
     @property
     def sides(self) -> Sides:
@@ -177,16 +180,15 @@ class Forest:
         return _TABLES if self.study is None else _WITH_DECLARED
 
 
-def plot_effects(each: Any) -> Plot:
+def plot_effects(each: Any, counted: Counted) -> Plot:
     """Draw one regression of :func:`~dpsynth.evaluation.effects.regressions_of`, its estimates in words."""
-    forest = Forest(each.outcome, each.measure, each.level, each.terms, each.study, each.note)
+    forest = Forest(each.outcome, each.measure, each.level, each.terms, each.study, each.note, counted)
     said = ". ".join(
         f"{term}: " + ", ".join(f"{few} {effect_text(of[side])}" for side, (_, few) in forest.sides.items())
         for term, of in forest.terms.items()
     )
-    caption = (
-        f"{forest.measure.capitalize()} of each term with its interval, on real and on synthetic records"
-    )
+    caption = f"{forest.measure.capitalize()} of each term with its interval"
+    caption += f", on real and on synthetic {counted}"
     if "declared" in forest.sides:
         caption += " (naive: not valid as inference), and the private estimates"
     alt = f"Forest plot, {forest.measure}. {said}."
@@ -228,7 +230,8 @@ def _forest(forest: Forest, most: int, sides: Sides, told: Sequence[str]) -> Fig
     limits = _limits([of[side] for of in terms.values() for side in sides if of[side] is not None], ratio)
     axis.set(xscale="log" if ratio else "linear", xlim=limits, ylim=(heights.sum() / 2 + 0.15, -0.15))
     axis.axvline(1.0 if ratio else 0.0, color="black", linewidth=0.9)
-    for place, (side, (name, few)) in enumerate(sides.items()):
+    for place, (side, (words, few)) in enumerate(sides.items()):
+        name = forest.counted.fill(words)
         # what stands alone needs no dashes
         look = _LOOKS[side] if len(sides) > 1 else _LOOKS[side]._replace(dash="-")
         for middle, of in zip(middles, terms.values(), strict=True):
@@ -301,14 +304,19 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
 
     # from 1 outwards, so that no other number takes its place
     powers = sorted(range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1), key=abs)
-    room = _TICK_ROOM * math.log(high / low)
     chosen: list[float] = []
     for tick in (float(plain(step * 10.0**power)) for step in _STEPS for power in powers):
-        if low <= tick <= high and all(abs(math.log(tick / other)) > room for other in chosen):
+        if low <= tick <= high and all(_apart(tick, other, low, high) for other in chosen):
             chosen.append(tick)
     if len(chosen) < 3:  # a narrow axis, on which a linear scale has the simpler numbers
         chosen = [float(tick) for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
     return sorted(chosen)
+
+
+def _apart(first: float, second: float, low: float, high: float) -> bool:
+    """Whether the numbers of two ticks have room beside each other: half of each, and a sign between them."""
+    signs = (len(plain(first)) + len(plain(second))) / 2 + 1
+    return abs(math.log(first / second)) > max(_TICK_ROOM, _SIGN_WIDTH * signs) * math.log(high / low)
 
 
 def _wrapped(term: str) -> str:

@@ -9,18 +9,17 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from dpsynth.checks import about_patients, together
+from dpsynth.checks import together
 from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
 from dpsynth.privacy.guarantee import NOT_PRIVATE
 from dpsynth.report import blocks, checklist, quality, sections, similarity
-from dpsynth.report.blocks import Section, bars, column_tables, divided, home, measure_tables, reworded
+from dpsynth.report.blocks import Section, bars, column_tables, divided, home, measure_tables
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.sections import over_time_section, subgroup_section
 from dpsynth.report.similarity import table_one_section
-from dpsynth.report.words import REPEATED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +153,7 @@ def render(report: RunReport, mode: Mode) -> str:
 def _repeated(report: RunReport) -> str:
     """Files that repeat values of real records by the schema. Empty if nobody knows of any."""
     by_ledger = report.guarantee is not None and report.guarantee.of_schema
-    return report.counted.fill(REPEATED) if by_ledger or report.fact("unreviewed") else ""
+    return report.say("repeated") if by_ledger or report.fact("unreviewed") else ""
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
@@ -181,34 +180,28 @@ def parts_of(report: RunReport) -> list[Section]:
     internal. So no rule in them can let something through.
     """
     parts = [part for make in PARTS.values() if (part := make(report)) is not None]
-    return worded(report, [*parts, checklist.checklist_section(report, [part.anchor for part in parts])])
+    return [*parts, checklist.checklist_section(report, [part.anchor for part in parts])]
 
 
 def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
     """Return the folded parts. Those that the report lacks are left out."""
-    measured = report.measured
     folds = (
         sections.ledger_section(report),
         checklist.bounds_section(report),
         checklist.risks_section(report),
         divided(table_one_section(report))[1],
         quality.findings_section(report),
-        quality.prediction_section(measured),
+        quality.prediction_section(report),
         divided(over_time_section(report))[1],
         divided(subgroup_section(report))[1],
         quality.replication_section(report),
-        similarity.similarity_section(measured),
-        similarity.closeness_section(measured),
-        _others(measured),
+        similarity.similarity_section(report),
+        similarity.closeness_section(report),
+        _others(report.measured),
         sections.card_section(report),
-        sections.glossary_section(internal=internal, studies=bool(report.studies), levels=report.of_patients),
+        sections.glossary_section(report, internal=internal),
     )
-    return worded(report, [fold for fold in folds if fold is not None and fold.blocks])
-
-
-def worded(report: RunReport, sections: list[Section]) -> list[Section]:
-    """The sections, about patients where these have several rows."""
-    return [reworded(section, about_patients) for section in sections] if report.of_patients else sections
+    return [fold for fold in folds if fold is not None and fold.blocks]
 
 
 #: frames that the sections read; any other is shown as it is

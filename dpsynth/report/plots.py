@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.results import Evaluation, any_confidential, frame_rows, plain_cells
 from dpsynth.privacy.profile import Profile
 from dpsynth.report.figure import (
     COLOURS,
-    NAMES,
     TABLES,
     Plot,
     clipped_text,
     date_ticks,
     finished,
     line,
+    names_of,
     panels,
     styled,
 )  # fmt: skip
@@ -77,7 +78,7 @@ class _Curves:
     look: Mapping[str, Any] = field(default_factory=dict)
     kind: Literal["plot", "stairs"] = "plot"
     between: str = ", "
-    names: Mapping[str, str] = field(default_factory=lambda: _PATIENTS)
+    names: Callable[[Counted], Mapping[str, str]] = lambda counted: _PATIENTS
     by: str = "table"
     legend: str = "{}"
     columns: int = 3
@@ -86,25 +87,30 @@ class _Curves:
     diagonal: bool = False
     limits: Callable[[Axes, pd.DataFrame], object] = lambda axis, frame: None
 
-    def __call__(self, frame: pd.DataFrame) -> Plot:
+    def __call__(self, frame: pd.DataFrame, counted: Counted) -> Plot:
         """Return the plot of one frame."""
-        tables = _tables(frame, self.names, self.by)
+        names = self.names(counted)
+        tables = _tables(frame, names, self.by)
         facts = {name: str(cell) for name, cell in vars(frame_rows(frame.head(1))[0]).items()}
         if "model" in facts:
             facts["model"] = facts["model"].replace("_", " ")
         facts["said"] = self.between.join(
-            self.each.format(name=self.names[table], said=self.words(own)) for table, own in tables.items()
+            self.each.format(name=names[table], said=self.words(own)) for table, own in tables.items()
         )
-        facts["caption"] = self.caption.format(**facts)
+        facts["caption"] = counted.fill(self.caption, **facts)
         axes = {
-            name: clipped_text(value.format(**facts), 44) if isinstance(value, str) else value
+            name: clipped_text(counted.fill(value, **facts), 44) if isinstance(value, str) else value
             for name, value in self.axes.items()
         }
-        draw = partial(self.draw, frame, tables, axes)
-        return Plot(draw, self.alt.format(**facts), facts["caption"], any_confidential(frame))
+        draw = partial(self.draw, frame, tables, names, axes)
+        return Plot(draw, counted.fill(self.alt, **facts), facts["caption"], any_confidential(frame))
 
     def draw(
-        self, frame: pd.DataFrame, tables: Mapping[str, pd.DataFrame], axes: Mapping[str, Any]
+        self,
+        frame: pd.DataFrame,
+        tables: Mapping[str, pd.DataFrame],
+        names: Mapping[str, str],
+        axes: Mapping[str, Any],
     ) -> Figure:
         """Draw the curve of each table."""
         (axis,) = panels(height=self.height)
@@ -112,14 +118,14 @@ class _Curves:
             axis.plot([0, 1], [0, 1], **_KNOWS_NOTHING)
         for table, own in tables.items():
             look = {"linewidth": 1.6, **TABLES[table], **self.look}
-            label = self.legend.format(self.names[table])
+            label = self.legend.format(names[table])
             getattr(axis, self.kind)(*map(np.asarray, self.points(own)), label=label, **look)
         axis.set(**axes)
         self.limits(axis, frame)
         return finished(axis, legend=self.columns, fewest=self.fewest)
 
 
-def _tables(frame: pd.DataFrame, names: Iterable[str] = NAMES, by: str = "table") -> dict[str, pd.DataFrame]:
+def _tables(frame: pd.DataFrame, names: Iterable[str], by: str = "table") -> dict[str, pd.DataFrame]:
     tables = dict(iter(frame.groupby(by, sort=False)))
     return {table: tables[table] for table in names if table in tables}
 
@@ -148,11 +154,11 @@ def _long_gaps(axis: Axes, frame: pd.DataFrame) -> None:
     axis.set_xlim(0.0, longest)
 
 
-_OF_MODELS: dict[str, Any] = {"names": NAMES, "by": "trained_on", "legend": "trained on {}", "columns": 1}
+_OF_MODELS: dict[str, Any] = {"names": names_of, "by": "trained_on", "legend": "trained on {}", "columns": 1}
 _OF_MODELS |= {"fewest": 1, "height": 3.0, "diagonal": True}
 plot_roc = _Curves(
     "{model}: AUC {said}",
-    "ROC of the {model} on held-out real records. AUC {said}.",
+    "ROC of the {model} on held-out real {records}. AUC {said}.",
     "{said} trained on {name}",
     lambda own: shown(plain_cells(own["auc"])[0]),
     lambda own: (own["fpr"], own["tpr"]),
@@ -173,15 +179,15 @@ plot_calibration = _Curves(
     **_OF_MODELS,
 )
 plot_distances = _Curves(
-    "Distance to the nearest training record",
-    "Distances to the nearest training record. Medians about: {said}.",
+    "Distance to the nearest training {record}",
+    "Distances to the nearest training {record}. Medians about: {said}.",
     "{name} {said}",
     lambda own: shown(_median(own)),
     lambda own: (own["share"], _edges(own)),
-    {"xlabel": "distance ({space})", "ylabel": "share of records", "ylim": (0, None)},
+    {"xlabel": "distance ({space})", "ylabel": "share of {records}", "ylim": (0, None)},
     kind="stairs",
     height=2.6,
-    names=NAMES,
+    names=names_of,
     legend="{} to training",
     columns=1,
     fewest=1,
@@ -236,27 +242,27 @@ plot_event = _Curves(
 _MOST_BARS = 20
 
 
-def plot_marginals(frame: pd.DataFrame) -> Plot:
+def plot_marginals(frame: pd.DataFrame, counted: Counted) -> Plot:
     """Draw one column's distribution, of one table or of several over each other, with the same bins."""
-    first, *_ = frame_rows(frame)
+    (first, *_), names = frame_rows(frame), names_of(counted)
     caption = str(first.column)
     caption += f" ({first.unit})" if first.unit and kind_of_unit(first.unit) is None else ""
     for cell, what in (("missing", "Missing"), ("special", "Special codes")):
         apart = frame_rows(frame[frame["cell"] == cell])
-        said = ", ".join(f"{NAMES[row.table]} {in_percent(row.share)}" for row in apart)
+        said = ", ".join(f"{names[row.table]} {in_percent(row.share)}" for row in apart)
         caption += f". {what}: {said}" if apart else ""
     bars = frame[frame["cell"].isin(("zero", "bin", "category"))]
     tables = {str(table): part for table, part in bars.groupby("table", sort=False)}
     categories = int(((bars["cell"] == "category") & (bars["table"] == first.table)).sum())
     if categories > _MOST_BARS:
         caption += f". The first {_MOST_BARS} of {categories} categories"
-    names = " and ".join(NAMES[table] for table in tables)
-    alt = f"Share of records over {first.column}, {names}. " + " ".join(map(_peak, tables.values()))
+    alt = f"Share of {counted} over {first.column}, {' and '.join(names[table] for table in tables)}. "
+    alt += " ".join(_peak(bars, names) for bars in tables.values())
     draw = _categories if categories else _numeric
-    return Plot(partial(draw, tables), alt, caption, any_confidential(frame))
+    return Plot(partial(draw, tables, names), alt, caption, any_confidential(frame))
 
 
-def _peak(bars: pd.DataFrame) -> str:
+def _peak(bars: pd.DataFrame, names: Mapping[str, str]) -> str:
     """Where most records of one table are, in words."""
     most = frame_rows(bars)[int(np.argmax(bars["share"]))]
     if most.share <= 0:
@@ -271,7 +277,7 @@ def _peak(bars: pd.DataFrame) -> str:
     elif all(edge % 1 == 0.5 for edge in _edges(bars)):  # those of whole numbers as well
         low, high = low + 0.5, high - 0.5
     where = text(low) + (f" to {text(high)}" if most.cell == "bin" and high > low else "")
-    return f"Most frequent in {NAMES[most.table]}: {where} ({in_percent(most.share)})."
+    return f"Most frequent in {names[most.table]}: {where} ({in_percent(most.share)})."
 
 
 def _is_calendar(unit: str | None) -> bool:
@@ -286,7 +292,7 @@ def _days(edges: ArrayLike, unit: str) -> np.ndarray:
     return np.asarray(edges, dtype=float) * kind.unit_size
 
 
-def _numeric(tables: Mapping[str, pd.DataFrame]) -> Figure:
+def _numeric(tables: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> Figure:
     (axis,), bars = panels(height=2.1), next(iter(tables.values()))
     edges, unit = _edges(bars), plain_cells(bars["unit"])[0]
     log = bars["scale"].iloc[0] == "log" and edges.min() > 0
@@ -296,7 +302,7 @@ def _numeric(tables: Mapping[str, pd.DataFrame]) -> Figure:
     scale = _to_equal_widths(np.log(edges) if log else edges)
     for table, own in tables.items():
         share, look = own["share"].to_numpy(dtype=float) * scale, TABLES[table]
-        axis.stairs(share, edges, label=NAMES[table], linewidth=1.6, **look)
+        axis.stairs(share, edges, label=names[table], linewidth=1.6, **look)
         if table == "synthetic":
             axis.stairs(share, edges, fill=True, color=look["color"], alpha=0.18, linewidth=0)
     if log:
@@ -317,7 +323,7 @@ def _to_equal_widths(edges: np.ndarray) -> np.ndarray:
     return np.asarray(np.median(widths) / widths)
 
 
-def _categories(tables: Mapping[str, pd.DataFrame]) -> Figure:
+def _categories(tables: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> Figure:
     labels = [clipped_text(label, 16) for label in next(iter(tables.values()))["label"][:_MOST_BARS]]
     (axis,) = panels(height=0.75 + len(labels) * (0.16 + 0.09 * len(tables)))
     width = 0.8 / len(tables)
@@ -328,7 +334,7 @@ def _categories(tables: Mapping[str, pd.DataFrame]) -> Figure:
         look: dict[str, Any] = (
             {"color": colour} if table == "synthetic" else {"color": "white", "hatch": "////"}
         )
-        look |= {"edgecolor": colour, "label": NAMES[table]}
+        look |= {"edgecolor": colour, "label": names[table]}
         axis.barh(rows, bars["share"].to_numpy()[: len(labels)], height=width, **look)
     limits: dict[str, Any] = {"xlim": (0, None), "ylim": (len(labels) - 0.4, -0.6)}
     return finished(axis, rows=labels, legend=3, xlabel="share", **limits)
@@ -338,7 +344,7 @@ def _categories(tables: Mapping[str, pd.DataFrame]) -> Figure:
 # Patients over time: paths of a few, and survival.
 
 
-def plot_paths(frame: pd.DataFrame) -> Plot:
+def plot_paths(frame: pd.DataFrame, counted: Counted) -> Plot:
     """Draw one number of a few patients over the time since their first row, a panel for each table.
 
     Paths of both tables share one scale, so that slopes and spreads compare by eye.
@@ -518,8 +524,8 @@ def _bars(bars: pd.DataFrame, reach: float, named: bool) -> Figure:
     return finished(axis, rows=[*map(str, bars["place"])], xlabel="ε so far", **limits)
 
 
-def draw_groups(groups: Sequence[tuple[float, int]], *, records: int) -> Figure:
-    """Draw the smallest groups (epsilon, records) that survive the noise. Without any, the panel is empty."""
+def draw_groups(groups: Sequence[tuple[float, int]], *, of: str) -> Figure:
+    """Draw the smallest groups (epsilon, number) that survive the noise. Without any, the panel is empty."""
     with styled():
         (axis,) = panels()
         if not groups:
@@ -528,7 +534,7 @@ def draw_groups(groups: Sequence[tuple[float, int]], *, records: int) -> Figure:
         axis.plot(epsilons, sizes, marker="o", markersize=5, **line(1))
         axis.set(xscale="log", yscale="log", xticks=epsilons, yticks=sorted(set(sizes)), xlabel="ε")
         title = "Count within 30 % in 95 of 100 repeats"
-        return finished(axis, ylabel=f"Smallest group, of {records:,} records", title=title)
+        return finished(axis, ylabel=f"Smallest group, of {of}", title=title)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -592,7 +598,7 @@ def _strongest(values: np.ndarray, columns: Sequence[str]) -> str:
 # The plots of an evaluation that read one frame each.
 
 #: by name: the frame, the column that tells several apart, the plot, and what a table must have a value of
-_OF_FRAMES: dict[str, tuple[str, tuple[str, ...], Callable[[pd.DataFrame], Plot], str | None]] = {
+_OF_FRAMES: dict[str, tuple[str, tuple[str, ...], Callable[[pd.DataFrame, Counted], Plot], str | None]] = {
     "roc": ("roc", ("model",), plot_roc, None),
     "calibration": ("calibration", ("model",), plot_calibration, None),
     "distances": ("distances", (), plot_distances, None),
@@ -616,5 +622,5 @@ def plots_of_frames(evaluation: Evaluation, *names: str) -> dict[str, Plot]:
                 frame = frame[frame[known].notna().groupby(frame["table"]).transform("any")]
             if len(frame):
                 of = "".join(f"[{frame[column].iloc[0]}]" for column in columns)
-                drawn[f"{name}{of}"] = plot(frame)
+                drawn[f"{name}{of}"] = plot(frame, evaluation.counted)
     return drawn

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dpsynth.checks import Counted, together
 from dpsynth.evaluation.effects import regressions_of
-from dpsynth.evaluation.results import Evaluation
 from dpsynth.report.blocks import (
     MARK,
     Block,
@@ -39,7 +39,6 @@ from dpsynth.report.words import (
     PAID,
     described,
     effect_text,
-    guidance,
     level_text,
     measured,
     rows,
@@ -51,10 +50,9 @@ from dpsynth.studies.study import Estimates
 
 def uses_section(report: RunReport) -> Section:
     """Return possible uses of the table, in short."""
-    evaluation = report.measured
-    said = (*_studies(report), *_prediction(evaluation))
+    said = (*_studies(report), *_prediction(report))
     found = _findings(report)
-    blocks: list[Block] = [paragraph(*(said or (_unmeasured(evaluation),)))]
+    blocks: list[Block] = [paragraph(*(said or (_unmeasured(report),)))]
     blocks += [Items(found[:_WORST])] if found else []
     return Section("utility", "Is it useful?", tuple(blocks), FOLDS)
 
@@ -81,15 +79,11 @@ def _studies(report: RunReport) -> list[Sentence]:
     if report.withheld:
         return [Sentence(f"This page has estimates of pre-specified regressions. {report.withheld}", True)]
     named = ", ".join(told.study for told in report.studies)
-    return [
-        Sentence(
-            f"Pre-specified regressions ({named}) have intervals that include privacy noise. "
-            "Their estimates can be quoted."
-        )
-    ]
+    return [Sentence(report.say("quotable", named=named))]
 
 
-def _prediction(evaluation: Evaluation) -> list[Sentence]:
+def _prediction(report: RunReport) -> list[Sentence]:
+    evaluation = report.measured
     outcome = evaluation.settings.get("outcome") or "the outcome"
     sentences = []
     for name, real_name, what, best in (
@@ -99,45 +93,47 @@ def _prediction(evaluation: Evaluation) -> list[Sentence]:
         synthetic, real = get(evaluation, name), get(evaluation, real_name)
         if synthetic is None:
             continue
-        text = f"Models that learn {outcome} from the synthetic table reach {what} {measured(synthetic)} on "
-        text += f"new real records ({best})."
-        text += f" With real records to learn from, they reach {measured(real)}." if real is not None else ""
+        text = report.say("models", outcome=outcome, what=what, made=measured(synthetic), best=best)
+        text += report.say("models of real", real=measured(real)) if real is not None else ""
         internal = synthetic.internal or (real is not None and real.internal)
         sentences.append(Sentence(text, internal))
     return sentences
 
 
-def _unmeasured(evaluation: Evaluation) -> Sentence:
+def _unmeasured(report: RunReport) -> Sentence:
     """Why the page says nothing about models, if the evaluation does."""
-    for measure in evaluation.measures:
+    for measure in report.measured.measures:
         if measure.name in ("auc_mean", "r2_mean") and measure.value is None:
             why = measure.detail.partition(": ")[2]
             return Sentence(f"Usefulness could not be measured ({why}).", measure.internal)
-    return Sentence("Usefulness is measured on real records. This page shows no such number.")
+    return Sentence(report.say("no use measured"))
 
 
-def _effects(evaluation: Evaluation) -> list[Sentence]:
+def _effects(report: RunReport) -> list[Sentence]:
     sentences = []
-    for each in regressions_of(evaluation):
+    for each in regressions_of(report.measured):
         signs = [effect.same_sign for _, effect in judged(each)]
         if signs:
             found = f"A {each.model} regression of {each.outcome} has"
             if each.study is not None:
                 found = f"The private estimates of the pre-specified regression {each.study} have"
-            text = f"{found} {sum(signs)} of {len(signs)} effects in the same direction as in real records."
+            text = report.say("same direction", found=found, same=sum(signs), of=len(signs))
             sentences.append(Sentence(text, each.confidential))
     return sentences
 
 
-def prediction_section(evaluation: Evaluation) -> Section | None:
+def prediction_section(report: RunReport) -> Section | None:
     """Return the section on models that learn from the table. None where nothing was measured."""
+    evaluation, counted = report.measured, report.counted
     scores = section_measures(evaluation, "utility")
     blocks: list[Block] = []
     for prefix, reference, label in (("auc", 0.5, "AUC"), ("r2", 0.0, "explained variance")):
         rows = score_rows(scores, prefix)
         if any(measure.value is not None for _, _, measure in rows):
-            caption = f"{label} on held-out real records (line: blind guessing)"
-            plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
+            caption = f"{label} on held-out real {counted} (line: blind guessing)"
+            plot = plot_intervals(
+                rows, counted, what=label, caption=caption, reference=reference, axis_label=label
+            )
             blocks.append(Plots((plot,)))
     for name, heading in (("roc", "Receiver operating characteristic"), ("calibration", "Calibration")):
         curves = plots_of_frames(evaluation, name)
@@ -145,10 +141,7 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
     blocks += measure_tables(scores) + column_tables(scores, "Utility")
     if not blocks:
         return None
-    intro = paragraph(
-        "Classifiers learn the outcome from the synthetic table. They are tested on real records that had no "
-        "part in it. Beside them, the same classifiers learn from the real training records."
-    )
+    intro = paragraph(report.say("prediction"))
     if not any(measure.internal for measure in scores):
         return Section("prediction", "The outcome", tuple(blocks))
     return Section("prediction", "Prediction", (intro, *blocks))
@@ -160,19 +153,15 @@ def replication_section(report: RunReport) -> Section | None:
     measures = section_measures(evaluation, "replication")
     compared: list[Block] = []
     for each in regressions_of(evaluation):
-        compared += _compared(each)
+        compared += _compared(each, report.counted)
     compared += measure_tables(measures) + column_tables(measures, "Replication")
     declared = _declared(report)
     if not compared:
         title = "Pre-specified regressions"
         return Section("replication", title, tuple(declared)) if declared else None
-    intro = paragraph(
-        *_effects(evaluation),
-        "The same regression is fitted to the real and to the synthetic records. A study is replicated if "
-        "the effects have the same sign and their intervals overlap.",
-    )
+    intro = paragraph(*_effects(report), report.say("replication"))
     if declared:
-        declared.append(Heading("Beside real records"))
+        declared.append(Heading(f"Beside real {report.counted}"))
     return Section("replication", "Regressions", (*declared, intro, *compared))
 
 
@@ -181,10 +170,20 @@ def _declared(report: RunReport) -> list[Block]:
     if not report.studies:
         return []
     internal = bool(report.withheld)
-    blocks: list[Block] = [Bullets(tuple(Sentence(text, internal) for text in guidance(report)))]
+    blocks: list[Block] = [Bullets(tuple(Sentence(text, internal) for text in _guidance(report)))]
     for estimates in report.studies:
         blocks += _estimates(estimates, internal)
     return blocks
+
+
+def _guidance(report: RunReport) -> list[str]:
+    """How an analyst uses the estimates, or why they may not be shared, and what no guarantee covers."""
+    if report.withheld:
+        return [report.withheld]
+    guide = report.say("guide").splitlines()
+    if report.guarantee is not None and report.guarantee.excluded:
+        guide.append(report.say("excluded estimates", reasons=together(report.guarantee.excluded)))
+    return guide
 
 
 def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
@@ -215,18 +214,18 @@ def _survival(estimates: Estimates, internal: bool, status: Cell) -> list[Block]
     ]
 
 
-def _compared(each: Any) -> list[Block]:
+def _compared(each: Any, counted: Counted) -> list[Block]:
     """One regression (:func:`~dpsynth.evaluation.effects.regressions_of`): its fits, a plot and its terms."""
     name = f"{each.model.capitalize()} regression of {each.outcome}"
     title = name if each.study is None else f"{name}, pre-specified as {each.study}"
-    fitted = f"Fitted to {each.n_real} real and {each.n_synthetic} synthetic records."
+    fitted = f"Fitted to {each.n_real} real and {each.n_synthetic} synthetic {counted}."
     note = Sentence(f"{fitted} {each.note}".strip(), each.confidential)
     blocks: list[Block] = [Heading(title), paragraph(note)]
     if not any(effect for sides in each.terms.values() for effect in sides.values()):
         return blocks  # the note says why; a table of nothing adds nothing
-    blocks.append(Plots((plot_effects(each),)))
+    blocks.append(Plots((plot_effects(each, counted),)))
     status = Cell("", internal=each.confidential)
-    tables = _three_sides(each, name) if each.study is not None else _two_sides(each, name)
+    tables = _three_sides(each, name, counted) if each.study is not None else _two_sides(each, name)
     return [*blocks, *(table(caption, header, told, status=status) for caption, header, told in tables)]
 
 
@@ -243,7 +242,7 @@ def _two_sides(each: Any, name: str) -> Iterator[_Table]:
     yield f"{name}: effects with intervals ({each.regression})", header, told
 
 
-def _three_sides(each: Any, name: str) -> Iterator[_Table]:
+def _three_sides(each: Any, name: str, counted: Counted) -> Iterator[_Table]:
     """Two tables, since one of all numbers is wider than paper."""
     sides = ("term", f"real {each.measure}", "pre-specified", "naive: not valid as inference")
     effects: list[tuple[str | Cell, ...]] = [
@@ -261,7 +260,7 @@ def _three_sides(each: Any, name: str) -> Iterator[_Table]:
         (term, *_agreement(of["declared"]), Cell(_held(of["declared"])), *_agreement(of["synthetic"]))
         for term, of in each.terms.items()
     ]
-    yield f"{name}: agreement with real records ({each.regression})", alike, compared
+    yield f"{name}: agreement with real {counted} ({each.regression})", alike, compared
 
 
 _ALIKE = ("same sign", "overlap", "standardised difference")

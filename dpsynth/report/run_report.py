@@ -18,14 +18,14 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.checks import Counted, about_patients, few
+from dpsynth.checks import Counted, few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.effects import regressions_of
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, plain_cells
 from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.files.storage import finite
 from dpsynth.files.text import html_lines, show_figures
-from dpsynth.privacy.guarantee import NOT_PRIVATE, Guarantee
+from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.stages import Summary
@@ -42,8 +42,8 @@ from dpsynth.report.plots import (
     plots_of_frames,
 )
 from dpsynth.report.verdicts.rules import judge, judge_attempts, judge_guarantee, judge_studies, smallest
-from dpsynth.report.verdicts.verdict import ORDER, Verdict, counted_in, within_few
-from dpsynth.report.words import WORDS, by_measure
+from dpsynth.report.verdicts.verdict import ORDER, Verdict, within_few
+from dpsynth.report.words import WORDS, by_measure, wording
 from dpsynth.studies.study import MEASURES, Estimates
 
 if TYPE_CHECKING:
@@ -86,18 +86,21 @@ def plots_of_studies(studies: Sequence[Estimates], *, internal: bool) -> dict[st
 def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
     """Results of an evaluation. Columns that differ most come first."""
     drawn: dict[str, Plot] = {}
-    for name, reference, words in (
-        ("auc", 0.5, "AUC on held-out real records"),
-        ("r2", 0.0, "explained variance on held-out real records"),
-        ("nn_accuracy", 0.5, "nearest-neighbour accuracy"),
+    counted = evaluation.counted
+    for name, reference, label, among in (
+        ("auc", 0.5, "AUC", f" on held-out real {counted}"),
+        ("r2", 0.0, "explained variance", f" on held-out real {counted}"),
+        ("nn_accuracy", 0.5, "nearest-neighbour accuracy", ""),
     ):
         rows = [row for row in score_rows(evaluation.measures, name) if row[2].value is not None]
         if rows:
+            words = label + among
             drawn[name] = plot_intervals(
-                rows, what=words, caption=words, reference=reference, axis_label=words.split(" on ")[0]
+                rows, counted, what=words, caption=words, reference=reference, axis_label=label
             )
     drawn |= plots_of_frames(evaluation, "roc", "calibration")
-    drawn |= {each.regression: plot_effects(each) for each in regressions_of(evaluation) if each.terms}
+    regressions = [each for each in regressions_of(evaluation) if each.terms]
+    drawn |= {each.regression: plot_effects(each, counted) for each in regressions}
     drawn |= _marginals(evaluation)
     for frame in evaluation.groups("association", "table"):
         table, (columns, matrix) = frame["table"].iloc[0], matrix_of(frame)
@@ -153,7 +156,7 @@ def _marginals(evaluation: Evaluation) -> dict[str, Plot]:
     distances = {m.name: float(m.value) for m in evaluation.measures if m.value is not None}
     pairs = {str(pair["column"].iloc[0]): pair for pair in marginal_pairs(evaluation)}
     worst = sorted(pairs, key=lambda column: -distances.get(f"tvd[{column}]", 0.0))
-    return {f"marginal[{column}]": plot_marginals(pairs[column]) for column in worst}
+    return {f"marginal[{column}]": plot_marginals(pairs[column], evaluation.counted) for column in worst}
 
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
@@ -299,13 +302,11 @@ class RunReport:
     @property
     def counted(self) -> Counted:
         """What the records are called. If they are patients with several rows, one is a patient's levels."""
-        promised = self.guarantee is not None and self.guarantee.with_all_rows
-        return Counted.PATIENTS if promised else counted_in(self.measured)
+        return self.measured.counted
 
-    @property
-    def of_patients(self) -> bool:
-        """Whether patients have several rows."""
-        return self.counted is Counted.PATIENTS
+    def say(self, name: str, /, **values: object) -> str:
+        """Return sentences of the page with the nouns of this table (`dpsynth.report.words.wording`)."""
+        return str(wording(name, self.counted, **values))
 
     @property
     def title(self) -> str:
@@ -318,10 +319,13 @@ class RunReport:
         """The day on which it was made, as ``2026-01-31``."""
         return None if self.created is None else date.isoformat(datetime.fromisoformat(self.created).date())
 
-    @property
+    @cached_property
     def measured(self) -> Evaluation:
-        """The evaluation, or an empty one."""
-        return self.evaluation or Evaluation(())
+        """The evaluation, or an empty one, of patients if those of the ledger have several rows."""
+        found = self.evaluation or Evaluation(())
+        if self.guarantee is None or not self.guarantee.with_all_rows:
+            return found
+        return replace(found, settings={**found.settings, "counted": Counted.PATIENTS})
 
     def fact(self, name: str) -> Any:
         """A fact about the schema: of the run, or of the evaluation. None if neither says it."""
@@ -340,6 +344,11 @@ class RunReport:
     def guarantee(self) -> Guarantee | None:
         """The promise of the ledger, computed once. None if nothing is known."""
         return None if self.ledger is None else self.ledger.guarantee(self.delta)
+
+    @property
+    def holds(self) -> bool:
+        """Whether a guarantee is known, and holds."""
+        return self.guarantee is not None and self.guarantee.private
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -409,10 +418,7 @@ class RunReport:
             drawn |= plots_of_guarantee(self.profile, self.summary)
         drawn |= plots_of_attempts(self.attempts)
         drawn |= plots_of_studies(self.studies, internal=bool(self.withheld))
-        drawn |= plots_of_evaluation(self.measured)
-        if self.of_patients:
-            return {name: plot.reworded(about_patients) for name, plot in drawn.items()}
-        return drawn
+        return drawn | plots_of_evaluation(self.measured)
 
     def __repr__(self) -> str:
         """A summary: the guarantee, and what was found, the worst first."""
@@ -435,8 +441,7 @@ class RunReport:
 
     @property
     def _found(self) -> list[str]:
-        found = [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
-        return list(map(about_patients, found)) if self.of_patients else found
+        return [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
 
     @property
     def _closing(self) -> list[str]:
@@ -473,17 +478,12 @@ class RunReport:
         They are kept back if these fields were read off the records.
         """
         if self.guarantee is None:
-            return "No ledger says what these estimates cost. Do not share them."
+            return self.say("no ledger of estimates")
         if not self.guarantee.private:
-            return f"{NOT_PRIVATE}: no guarantee covers these estimates. Protect them like the records."
+            return self.say("void estimates")
         unreviewed = self.fact("unreviewed")
-        if unreviewed:
-            named = f" ({few(unreviewed)})" if isinstance(unreviewed, list | tuple) else ""
-            return (
-                "The terms of these estimates show fields of the schema that were read off the records. "
-                f"Nobody reviewed them{named}. Do not share these estimates."
-            )
-        return ""
+        named = f" ({few(unreviewed)})" if isinstance(unreviewed, list | tuple) else ""
+        return self.say("unreviewed estimates", named=named) if unreviewed else ""
 
     def released(self) -> RunReport:
         """Return the part to share: covered by the guarantee, public, or from the synthetic table alone.
@@ -516,8 +516,7 @@ class RunReport:
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)
-        promised = self.guarantee is not None and self.guarantee.private and not self.guarantee.of_schema
-        if self.fact("unreviewed") or not promised:
+        if self.fact("unreviewed") or not self.holds or (self.guarantee and self.guarantee.of_schema):
             for name in ("mostly_noise", "outcome_noise"):
                 table.pop(name, None)
         dataset = self.config.get("dataset")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpsynth.checks import together
+from dpsynth.checks import Counted, together
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.text import dump_yaml
@@ -37,7 +37,6 @@ from dpsynth.report.blocks import (
     promises,
     section_measures,
     table,
-    texts,
 )
 from dpsynth.report.plots import OVER_TIME, plot_costs, plot_curves, plots_of_frames
 from dpsynth.report.run_report import RunReport
@@ -54,6 +53,7 @@ from dpsynth.report.words import (
     seconds_text,
     shown,
     shown_with_interval,
+    wording,
 )
 
 # ------------------------------------------------------------------------------------------------
@@ -84,12 +84,13 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Columns", table.get("columns"))
     add("Outcome", table.get("outcome"))
     add("Schema (SHA-256)", table.get("schema_sha256"))
-    add("Public number of training records", table.get("n_public"))
+    records = report.counted
+    add(f"Public number of training {records}", table.get("n_public"))
     synthetic = table.get("synthetic_records")
     for name, label in (
-        ("synthetic_records", "Synthetic records evaluated" if synthetic else "Synthetic records"),
-        ("train_records", "Real training records"),
-        ("test_records", "Real held-out records"),
+        ("synthetic_records", f"Synthetic {records} evaluated" if synthetic else f"Synthetic {records}"),
+        ("train_records", f"Real training {records}"),
+        ("test_records", f"Real held-out {records}"),
     ):
         if name in measured and not (name == "synthetic_records" and measured[name].value == synthetic):
             exact = name == "synthetic_records" and report.exact_size
@@ -99,7 +100,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
         if name in measured:
             add(f"Rows of {part} patients that are used", measured[name].value, True)
     add("Random parts", " ".join(sampled(measured)), True)
-    add("Synthetic records", synthetic, report.exact_size)
+    add(f"Synthetic {records}", synthetic, report.exact_size)
     add("Their rows", table.get("synthetic_rows"), report.exact_size)
     add("SHA-256 of synthetic.csv", published.get("synthetic_sha256"))
     add("Guarantee", report.guarantee or "None is known.")
@@ -117,9 +118,7 @@ def _refinement(report: RunReport) -> str | None:
     names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
     if "base model tables" not in names:
         return None
-    if "pairwise statistics" in names:
-        return "Pairwise statistics: noisy mean products of two columns, for all pairs at once."
-    return "No pairwise statistics. By rule: at this budget their noise or their time outweighs their use."
+    return report.say("pairwise" if "pairwise statistics" in names else "no refinement")
 
 
 def _critic(report: RunReport) -> str | None:
@@ -131,10 +130,8 @@ def _critic(report: RunReport) -> str | None:
     if steps is None:
         if not base_model:
             return None
-        return "No steps: beside a base model they made no tested table better on the whole."
-    if "random critic" in steps.sensitivity:
-        return "Points were moved until their gradients at random WGAN critics matched those of the records."
-    return "A generator was trained against a WGAN critic with noise, and made the table alone."
+        return report.say("no critic")
+    return report.say("matched points" if "random critic" in steps.sensitivity else "trained critic")
 
 
 def _seeds(report: RunReport) -> str | None:
@@ -143,30 +140,27 @@ def _seeds(report: RunReport) -> str | None:
     if report.ledger.not_private:
         return "Statistics without a guarantee have no noise."
     if report.ledger.seeded:
-        return "The noise follows a seed, which is not kept. Anyone who knows the seed can remove the noise."
+        return report.say("known seed")
     if not report.ledger.generators:
         return "The ledger does not say which generator made the noise."
-    drawn = together(report.ledger.generators)
-    if any("not cryptographic" in name for name in report.ledger.generators):
-        return f"The noise was drawn by {drawn}."
-    return f"The noise was drawn by {drawn}. The key was never written down, and no other seed of it exists."
+    drawn = f"The noise was drawn by {together(report.ledger.generators)}."
+    weak = any("not cryptographic" in name for name in report.ledger.generators)
+    return drawn if weak else f"{drawn} {report.say('no key')}"
 
 
-def glossary_section(*, internal: bool, studies: bool, levels: bool = False) -> Section:
-    """Return sentences on each word. Words about numbers that the page does not show are left out.
-
-    ``studies`` says whether the page shows estimates of pre-specified regressions, ``levels`` whether those
-    of patients with several rows.
-    """
-    told, of_measures = texts("glossary.yaml"), internal or studies
-    chosen = told["guarantees"] | (told["studies"] if studies else {}) | (told["levels"] if levels else {})
-    chosen |= (told["effects"] if of_measures else {}) | (told["measures"] if internal else {})
-    words = tuple((word, Sentence(text)) for word, text in chosen.items())
-    start = paragraph(
-        "Bounds of the guarantee are rounded up. Measured numbers depend on the records. They have intervals "
-        "if these are known. Findings follow written rules."
-    )
-    return Section("glossary", "Words", (start, Facts(words)))
+def glossary_section(report: RunReport, *, internal: bool) -> Section:
+    """Return sentences on each word. Words about numbers that the page does not show are left out."""
+    shown = {
+        "guarantees": True,
+        "studies": bool(report.studies),
+        "levels": report.counted is Counted.PATIENTS,
+        "effects": internal or bool(report.studies),
+        "measures": internal,
+    }
+    glossary = wording("glossary", report.counted)
+    words = [entry for part, there in shown.items() if there for entry in glossary[part].items()]
+    facts = Facts(tuple((word, Sentence(text)) for word, text in words))
+    return Section("glossary", "Words", (paragraph(report.say("glossary of")), facts))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -180,32 +174,19 @@ def subgroup_section(report: RunReport) -> Section | None:
         return None
     rows, scores = frame_rows(frames[0]), _scores(report.measured)
     data, status = rows[0], Cell("", internal=any_confidential(*frames))
-    intro = paragraph(
-        "Each subgroup should have its real share of the records.",
-        "Predictions should be as good in it as those of a model that learned from real records.",
-        "Shares are in percent, and differences in percentage points.",
-        f"Intervals are of {level_text(data.level)}.",
-    )
-    blocks: list[Block] = [intro]
-    blocks.append(Bullets(tuple(_worst(rows, scores, any_confidential(*frames)))))
+    blocks: list[Block] = [paragraph(report.say("share of subgroups", level=level_text(data.level)))]
+    blocks.append(Bullets(tuple(_worst(report, rows, scores, any_confidential(*frames)))))
     shares = ((_name(row), *(_share(row, of) for of in ("real", "synthetic", "difference"))) for row in rows)
     header = ("subgroup", "real", "synthetic", "difference")
-    blocks.append(table("Subgroups: share of the records", header, shares, status=status))
+    blocks.append(table(f"Subgroups: share of the {report.counted}", header, shares, status=status))
     if data.note:
         blocks.append(paragraph(data.note))
     if data.event is not None and data.model is not None:
+        model, event = data.model.replace("_", " "), data.event
         blocks.append(
-            paragraph(
-                f"The model ({data.model.replace('_', ' ')}) predicts {data.event}.",
-                "It learned from all synthetic records, or from all real training records.",
-                "It is tested on held-out real records of the subgroup.",
-                f"With fewer than {data.fewest} records with or without the event, a subgroup has too few "
-                "records for scores.",
-                "AUC 0.5 is blind guessing and 1 is perfect. Calibration is the observed minus the predicted "
-                "share of the event, in percentage points. Above 0, too few events were predicted.",
-            )
+            paragraph(report.say("scores of subgroups", model=model, event=event, fewest=data.fewest))
         )
-        blocks += [_score_table(rows, scores, what, status) for what in ("AUC", "Calibration")]
+        blocks += [_score_table(report, rows, scores, what, status) for what in ("AUC", "Calibration")]
     return Section("subgroups", "Subgroups", tuple(blocks))
 
 
@@ -218,16 +199,18 @@ def _scores(evaluation: Evaluation) -> _Scores:
     return {(row.column, row.subgroup, row.trained_on, row.score): row for row in rows}
 
 
-def _worst(rows: Sequence[Any], scores: _Scores, internal: bool) -> Iterator[Sentence]:
+def _worst(report: RunReport, rows: Sequence[Any], scores: _Scores, internal: bool) -> Iterator[Sentence]:
     """The subgroups whose share, and whose AUC, differ most."""
     row = max(rows, key=lambda row: abs(row.difference))
-    beyond = sum(not row.difference_lower <= 0 <= row.difference_upper for row in rows)
-    yield Sentence(
-        f"The share of {_name(row)} differs most: {in_percent(row.real)} of the training records, "
-        f"{in_percent(row.synthetic)} of the synthetic ones. The interval of the difference leaves "
-        f"out 0 in {beyond} of {len(rows)} subgroups.",
-        internal,
+    text = report.say(
+        "furthest share",
+        name=_name(row),
+        real=in_percent(row.real),
+        synthetic=in_percent(row.synthetic),
+        beyond=sum(not row.difference_lower <= 0 <= row.difference_upper for row in rows),
+        of=len(rows),
     )
+    yield Sentence(text, internal)
     losses = []
     for row in rows:
         both = (scores.get((row.column, row.subgroup, arm, "auc")) for arm in ("synthetic", "train"))
@@ -235,15 +218,14 @@ def _worst(rows: Sequence[Any], scores: _Scores, internal: bool) -> Iterator[Sen
         if made is not None and real is not None and made < real:
             losses.append((_name(row), made, real))
     if losses:
-        name, made, real = max(losses, key=lambda loss: loss[2] - loss[1])
-        yield Sentence(
-            f"The AUC in {name} loses most: {decimals(made)} from synthetic records, "
-            f"{decimals(real)} from real ones.",
-            internal,
-        )
+        name, *ends = max(losses, key=lambda loss: loss[2] - loss[1])
+        made, real = map(decimals, ends)
+        yield Sentence(report.say("furthest score", name=name, made=made, real=real), internal)
 
 
-def _score_table(rows: Sequence[Any], scores: _Scores, what: str, status: Cell) -> TableBlock:
+def _score_table(
+    report: RunReport, rows: Sequence[Any], scores: _Scores, what: str, status: Cell
+) -> TableBlock:
     arms = list(dict.fromkeys(arm for _, _, arm, _ in scores))
     told = (
         (
@@ -254,8 +236,8 @@ def _score_table(rows: Sequence[Any], scores: _Scores, what: str, status: Cell) 
         for row in rows
     )
     learned = {"synthetic": "from synthetic", "train": "from real"}
-    header = ("subgroup", "records (events)", *(learned[arm] for arm in arms))
-    return table(f"Subgroups: {what} in held-out records", header, told, status=status)
+    header = ("subgroup", f"{report.counted} (events)", *(learned[arm] for arm in arms))
+    return table(f"Subgroups: {what} in held-out {report.counted}", header, told, status=status)
 
 
 def _score(score: Any, what: str) -> str:
@@ -277,7 +259,7 @@ def _share(row: Any, of: str) -> str:
 
 
 def _points(*ends: float) -> str:
-    return "{:z.1f} ({:z.1f} to {:z.1f})".format(*(100 * end for end in ends))
+    return between(*ends, say=lambda end: decimals(100 * end, 1))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -295,10 +277,7 @@ def over_time_section(report: RunReport) -> Section | None:
     plots = plots_of_frames(evaluation, *OVER_TIME)
     if not measures and not plots:
         return None
-    intro = paragraph(
-        "A patient has several rows. The other sections describe a patient by levels, such as means. This "
-        "section is about the rows themselves.",
-    )
+    intro = paragraph(report.say("over time"))
     blocks: list[Block] = [*_findings(evaluation), intro, *_sides(measures)]
     paths = tuple(plot for name, plot in plots.items() if name.startswith("paths["))
     others = tuple(plot for name, plot in plots.items() if not name.startswith("paths["))
@@ -353,31 +332,15 @@ def _text(measure: Measure | None) -> str:
 #
 # Everything here follows from ``ledger.json`` and may be shared with it.
 
-_ADJACENCY = {
-    "add/remove": "two tables that differ by one record more or less.",
-    "replace-one": "two tables in which one record is different.",
-}
-
 
 def guarantee_section(report: RunReport) -> Section:
     """Return the section in plain words. Without a ledger, it says so."""
     guarantee, profile = report.guarantee, report.profile
     blocks: list[Block] = []
     if guarantee is None or profile is None:
-        blocks.append(
-            paragraph(
-                "Nothing is guaranteed to the people in the training table.",
-                "No privacy ledger came with this table, and nothing says how it was made.",
-                "Attacks are no substitute. They show what they found, not what others may find.",
-            )
-        )
+        blocks.append(paragraph(report.say("nothing known")))
     elif not guarantee.private:
-        blocks.append(
-            paragraph(
-                "Nothing is guaranteed to the people in the training table.",
-                "Protect the synthetic table, and everything beside it, as you protect their records.",
-            )
-        )
+        blocks.append(paragraph(report.say("nothing guaranteed")))
     else:
         blocks.append(Facts(promises(guarantee, profile)))
         blocks += [paragraph(*_loose(report))] if _loose(report) else []
@@ -398,11 +361,11 @@ def ledger_section(report: RunReport) -> Section | None:
         return None
     blocks: list[Block] = [
         paragraph(str(guarantee)),
-        paragraph(f"Neighbouring datasets ({guarantee.adjacency}): {_ADJACENCY[guarantee.adjacency]}"),
+        paragraph(f"Neighbouring datasets ({guarantee.adjacency}): {report.say(guarantee.adjacency)}"),
     ]
     who = covered(report)
     blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
-    blocks += [Heading("Cost"), *_ledger(summary)]
+    blocks += [Heading("Cost"), *_ledger(report, summary)]
     if guarantee.private:
         blocks += [Heading("Limits for an attacker"), _meanings(profile, guarantee)]
         blocks += [paragraph(*_loose(report))] if _loose(report) else []
@@ -416,16 +379,12 @@ def _loose(report: RunReport) -> tuple[str, ...]:
     stages = () if report.ledger is None else report.ledger.stages
     if report.ledger is None or len(stages) < 2:
         return ()
-    said = (
-        f"The costs of {len(stages)} stages were added. The true limits are lower than those stated here, "
-        "above all for a search, for a small false positive rate (FPR) and for mu."
-    )
-    if report.ledger.entries[0].name != CountRelease.name:
-        return (said,)
-    return said, "A public number of records (n_public in the schema) saves the stage of the count."
+    said = (report.say("stages", stages=len(stages)),)
+    counted = report.ledger.entries[0].name == CountRelease.name
+    return (*said, report.say("saved stage")) if counted else said
 
 
-def _ledger(summary: Summary) -> list[Block]:
+def _ledger(report: RunReport, summary: Summary) -> list[Block]:
     if not summary["entries"]:
         return [paragraph("The ledger has no entry: no noisy statistic is recorded.")]
     rows = tuple(
@@ -441,12 +400,7 @@ def _ledger(summary: Summary) -> list[Block]:
     )
     header = ("noisy statistic", "ε alone", "ε so far", "event", "sensitivity", "detail")
     return [
-        paragraph(
-            "Each noisy statistic of the real table is an entry. Within a stage, costs are composed exactly. "
-            "The costs of several stages add up.",
-            f"ε alone: the ε of this statistic at δ = {round_up(summary['delta'])}, without the others. A "
-            "stage is counted at a δ of its own, so its ε can differ.",
-        ),
+        paragraph(report.say("cost", delta=round_up(summary["delta"]))),
         Plots(plot_costs(summary["entries"], summary["delta"])),
         TableBlock("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
     ]

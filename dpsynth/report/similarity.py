@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
 from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
@@ -41,7 +42,16 @@ from dpsynth.report.run_report import RunReport, marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
 from dpsynth.report.verdicts.rules import answers
 from dpsynth.report.verdicts.verdict import Evidence, get
-from dpsynth.report.words import column_value, column_width, decimals, estimate_text, measured, thousandths
+from dpsynth.report.words import (
+    between,
+    column_value,
+    column_width,
+    decimals,
+    estimate_text,
+    measured,
+    thousandths,
+    wording,
+)
 from dpsynth.table.kinds import kind_of_unit
 
 # ------------------------------------------------------------------------------------------------
@@ -60,53 +70,33 @@ def table_one_section(report: RunReport) -> Section | None:
     if not groups:
         return None
     forms = {form for frame in groups for form in frame["form"]}
-    said = [
-        text
-        for form, text in (
-            ("mean", "Numbers have mean (standard deviation)."),
-            (
-                "median",
-                "Dates, and numbers that the schema declares on a log scale, have median (quartiles).",
-            ),
-            ("counts", "Categories have n (%), of the records with a value."),
-        )
-        if form in forms
-    ]
-    blocks: list[Block] = [paragraph("Each column of the table in summary, as in a clinical paper.", *said)]
-    levels = [Sentence("Each column is a level of patients, which the rows of a patient determine.")]
+    said = [report.say(f"{form} of columns") for form in ("mean", "median", "counts") if form in forms]
+    blocks: list[Block] = [paragraph(report.say("table one"), *said)]
     differences = evaluation.groups("table_one_differences", "group")
     if differences:
-        blocks.append(paragraph(*(levels if report.of_patients else []), *_differing(differences[0])))
-        blocks.append(paragraph(*_by_chance(differences[0])))
+        levels = [report.say("levels of patients")] if report.counted is Counted.PATIENTS else []
+        blocks.append(paragraph(*levels, *_differing(report, differences[0])))
+        chance = decimals(differences[0]["chance"].iloc[0], 2)
+        by_chance = Sentence(report.say("by chance", chance=chance), any_confidential(differences[0]))
+        blocks.append(paragraph(report.say("real ones"), by_chance))
     compared = {frame_rows(frame)[0].group: frame for frame in differences}
-    blocks += [_grid(frame, compared.get(frame_rows(frame)[0].group)) for frame in groups]
-    return Section("table-one", "Table 1: the records", tuple(blocks))
+    blocks += [_grid(frame, compared.get(frame_rows(frame)[0].group), report.counted) for frame in groups]
+    return Section("table-one", f"Table 1: the {report.counted}", tuple(blocks))
 
 
-def _differing(frame: pd.DataFrame) -> Iterator[Sentence]:
-    yield Sentence("The standardised mean difference (SMD) is synthetic minus real, in standard deviations.")
+def _differing(report: RunReport, frame: pd.DataFrame) -> Iterator[Sentence]:
+    yield Sentence(report.say("standardised difference"))
     sizes = {row.column: abs(row.smd) for row in frame_rows(frame) if row.smd is not None}
     if sizes:
         worst = max(sizes, key=lambda name: sizes[name])
-        many = sum(size > NOTABLE for size in sizes.values())
-        yield Sentence(
-            f"It exceeds {NOTABLE} in {many} of {len(sizes)} columns. "
-            f"The largest is {decimals(sizes[worst], 2)} ({worst}).",
-            any_confidential(frame),
+        many, largest = sum(size > NOTABLE for size in sizes.values()), decimals(sizes[worst], 2)
+        text = report.say(
+            "greatest differences", notable=NOTABLE, many=many, of=len(sizes), largest=largest, worst=worst
         )
+        yield Sentence(text, any_confidential(frame))
 
 
-def _by_chance(frame: pd.DataFrame) -> Iterator[Sentence]:
-    yield Sentence("Real records are those that the synthetic ones were made from.")
-    yield Sentence(
-        "By chance alone, two tables of these sizes stay below about "
-        f"{decimals(frame['chance'].iloc[0], 2)} in 95 of 100 columns. "
-        "Columns with missing values, or of more than two categories, may differ by more.",
-        any_confidential(frame),
-    )
-
-
-def _grid(frame: pd.DataFrame, differences: pd.DataFrame | None) -> TableBlock:
+def _grid(frame: pd.DataFrame, differences: pd.DataFrame | None, counted: Counted) -> TableBlock:
     """The Table 1 of one group of records, real beside synthetic, with its differences."""
     tables = {str(table): part for table, part in frame.groupby("table", sort=False)}
     sides = {table: frame_rows(tables[table]) for table in ("train", "synthetic") if table in tables}
@@ -126,7 +116,7 @@ def _grid(frame: pd.DataFrame, differences: pd.DataFrame | None) -> TableBlock:
     names = {"train": "real", "synthetic": "synthetic"}
     header = ("column", *(names[side] for side in sides), *(("SMD",) if compared else ()))
     group = frame_rows(frame)[0].group
-    caption = "Table 1" if group is None else f"Table 1 of the records with {group}"
+    caption = "Table 1" if group is None else f"Table 1 of the {counted} with {group}"
     internal = any_confidential(frame, *([] if differences is None else [differences]))
     status = MARK if internal else None
     return table(caption, header, rows, status=status, folded=True if group is not None else None)
@@ -165,13 +155,11 @@ def _number(row: Any, places: int) -> str:
     if row.center is None:
         return "n/a"
     if kind_of_unit(row.unit) is not None:
-        center, low, high = (column_value(end, row.unit) for end in (row.center, row.low, row.high))
-        return f"{center} ({low} to {high})"
-    center = f"{row.center:z,.{places}f}"
+        return between(row.center, row.low, row.high, say=lambda end: column_value(end, row.unit))
     if row.form == "median":
-        low, high = (f"{end or 0.0:z,.{places}f}" for end in (row.low, row.high))
-        return f"{center} ({low} to {high})"
-    return f"{center} (n/a)" if row.spread is None else f"{center} ({row.spread:,.{places}f})"
+        return between(row.center, row.low, row.high, say=lambda end: f"{end or 0.0:z,.{places}f}")
+    spread = "n/a" if row.spread is None else f"{row.spread:,.{places}f}"
+    return f"{row.center:z,.{places}f} ({spread})"
 
 
 def _places(pair: list[Any]) -> int:
@@ -196,65 +184,36 @@ _ATTACKS = {
 }
 
 
-def closeness_section(evaluation: Evaluation) -> Section | None:
+def closeness_section(report: RunReport) -> Section | None:
     """Return the section on repeated records and memorisation. None where nothing was measured."""
+    evaluation, counted = report.measured, report.counted
     measures = section_measures(evaluation, "closeness")
     accuracies = [measure for measure in measures if measure.name.startswith("nn_accuracy")]
     attacks = [measure for measure in measures if measure.name in _ATTACKS]
     drawn: list[Plot] = []
     for words, caption, label, chosen in (
-        ("Nearest-neighbour accuracy", "Nearest-neighbour accuracy against 1/2, which is best", "accuracy",
-         accuracies),
-        ("Signs of memorisation", "Attacks by distance on training records: guessing gives 0.5",
-         "AUC, or share", attacks),
-    ):  # fmt: skip
+        ("Nearest-neighbour accuracy", "accuracies", "accuracy", accuracies),
+        ("Signs of memorisation", "attacks by distance", "AUC, or share", attacks),
+    ):
         rows = [(_label(measure.name), "synthetic", measure) for measure in chosen]
         if any(measure.value is not None for measure in chosen):
-            drawn.append(plot_intervals(rows, what=words, caption=caption, reference=0.5, axis_label=label))
+            caption = report.say(caption)
+            drawn.append(
+                plot_intervals(rows, counted, what=words, caption=caption, reference=0.5, axis_label=label)
+            )
     drawn += plots_of_frames(evaluation, "distances").values()
     blocks: list[Block] = [Plots(tuple(drawn))] if drawn else []
     blocks += measure_tables(measures) + column_tables(measures, "Closeness")
     if not blocks:
         return None
-    no_evidence = "Distances can show memorisation. A good distance is no evidence of privacy."
-    intro = paragraph(
-        no_evidence,
-        "Copies of training records lie nearer to them than new real records do. A nearest-neighbour "
-        "accuracy of 0.5 means that real and synthetic records mix. It is 0 for copies, and 1 if the two "
-        "tables lie apart.",
-    )
-    said = _signs(evaluation)
+    signs = [(get(evaluation, name), text) for name, text in wording("signs", counted).items()]
+    said = [Sentence(text.format(measured(m)), m.internal) for m, text in signs if m is not None]
     blocks = [*([Bullets(tuple(said))] if said else []), *blocks]
+    intro = [report.say("distances")]
     if not any(measure.internal for measure in measures):
-        return Section("closeness", "Repeated records", (paragraph(no_evidence), *blocks))
-    return Section("closeness", "Distances between records", (intro, *blocks))
-
-
-def _signs(evaluation: Evaluation) -> list[Sentence]:
-    """Results of attacks by distance, in sentences."""
-    sentences = (
-        (
-            "membership_auc",
-            "An attack by distance separates training from held-out records with an AUC of {}. Guessing "
-            "gives 0.5.",
-        ),
-        (
-            "membership_tpr_at_1pct",
-            "If that attack names 1 in 100 held-out records, it names a share of {} of the training records.",
-        ),
-        (
-            "copies_excess",
-            "The share of synthetic records that copy a training record is {} above the share that copy a "
-            "new record by chance. The best value is 0 or less.",
-        ),
-        (
-            "privacy_loss",
-            "Synthetic records are nearer to training records than to new ones by {} in nearest-neighbour "
-            "accuracy. The best value is 0 or less.",
-        ),
-    )
-    known = [(get(evaluation, name), text) for name, text in sentences]
-    return [Sentence(text.format(measured(m)), m.internal) for m, text in known if m is not None]
+        return Section("closeness", f"Repeated {counted}", (paragraph(*intro), *blocks))
+    intro.append(report.say("copies"))
+    return Section("closeness", f"Distances between {counted}", (paragraph(*intro), *blocks))
 
 
 def _label(name: str) -> str:
@@ -271,47 +230,32 @@ def _label(name: str) -> str:
 _SHOWN = 9
 
 
-def similarity_section(evaluation: Evaluation) -> Section | None:
+def similarity_section(report: RunReport) -> Section | None:
     """Return the section. None where nothing was measured."""
+    evaluation = report.measured
     measures = section_measures(evaluation, "similarity")
     blocks: list[Block] = measure_tables(measures)
     blocks += _rules(evaluation)
     blocks += _marginals(evaluation, measures)
-    blocks += column_blocks(evaluation)
-    blocks += _associations(evaluation)
+    blocks += column_blocks(report)
+    blocks += _associations(report)
     blocks += column_tables([m for m in measures if "_violations_" not in m.name], "Resemblance")
-    said = (*_distributions(evaluation), *_rounded(evaluation))
+    tvd = get(evaluation, "tvd_mean")
+    distance = [] if tvd is None else [Sentence(report.say("distance", tvd=measured(tvd)), tvd.internal)]
+    said = (*distance, *_rounded(report))
     if not blocks and not said:
         return None
     both = any(m.internal for m in measures) or any_confidential(*evaluation.groups("marginal"))
-    intro = "Distributions of single columns and associations of pairs" + (
-        ", synthetic beside real." if both else " in the synthetic table."
-    )
+    intro = report.say("both similar" if both else "synthetic alone")
     return Section("resemblance", "Columns and pairs", (paragraph(intro, *said), *blocks))
 
 
-def _distributions(evaluation: Evaluation) -> list[Sentence]:
-    tvd = get(evaluation, "tvd_mean")
-    if tvd is None:
-        return []
-    text = (
-        f"On average over columns, a share of {measured(tvd)} of the records would have to change to give "
-        "the real distribution."
-    )
-    return [Sentence(text, tvd.internal)]
-
-
-def _rounded(evaluation: Evaluation) -> list[Sentence]:
+def _rounded(report: RunReport) -> list[Sentence]:
     """Columns of the real files with digits beyond the declared steps. This is no fault of any table."""
-    finer = [row for frame in evaluation.groups("finer_than_declared") for row in frame_rows(frame)]
+    finer = [row for frame in report.measured.groups("finer_than_declared") for row in frame_rows(frame)]
     real = [row for row in finer if row.table != "synthetic"]
-    if not real:
-        return []
-    text = (
-        f"The real tables are finer than the schema: {', '.join(rules.between_steps(real))}. They were "
-        "rounded before any comparison, as they are before fitting."
-    )
-    return [Sentence(text, any(row.confidential for row in real))]
+    text = report.say("finer tables", steps=", ".join(rules.between_steps(real)))
+    return [Sentence(text, any(row.confidential for row in real))] if real else []
 
 
 def _rules(evaluation: Evaluation) -> list[Block]:
@@ -344,10 +288,8 @@ def _rules(evaluation: Evaluation) -> list[Block]:
 def _real_rows(measure: Measure | None) -> Cell:
     if measure is None:
         return Cell("")
-    low, high = (1000 * float(end or 0.0) for end in (measure.lower, measure.upper))
-    return number_cell(
-        f"{thousandths(measure)} ({column_value(low)} to {column_value(high)})", measure.internal
-    )
+    value, low, high = (1000 * float(end or 0.0) for end in (measure.value, measure.lower, measure.upper))
+    return number_cell(between(value, low, high, say=column_value), measure.internal)
 
 
 def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Block]:
@@ -360,7 +302,8 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
     }
     drawn: list[tuple[float, Plot]] = []
     for pair in marginal_pairs(evaluation):
-        drawn.append((-distance.get(pair["column"].iloc[0], 0.0), plot_marginals(pair)))
+        plot = plot_marginals(pair, evaluation.counted)
+        drawn.append((-distance.get(pair["column"].iloc[0], 0.0), plot))
     if not drawn:
         return []
     if distance:
@@ -375,7 +318,8 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
     return blocks
 
 
-def _associations(evaluation: Evaluation) -> list[Block]:
+def _associations(report: RunReport) -> list[Block]:
+    evaluation = report.measured
     frames = {frame["table"].iloc[0]: frame for frame in evaluation.groups("association", "table")}
     if not frames:
         return []
@@ -397,13 +341,10 @@ def _associations(evaluation: Evaluation) -> list[Block]:
             )
     columns, _ = next(iter(found.values()))
     all_columns = len(evaluation.groups("marginal", "column"))
-    text = (
-        "Between 0 (none) and 1: |Pearson| of two numbers, Cramér's V of two categories, correlation "
-        "ratio of one of each. Undefined values are grey."
-    )
+    said = [report.say("associations")]
     if len(columns) < all_columns:
-        text += f" The heat maps show {len(columns)} of {all_columns} columns, chosen at random."
-    blocks: list[Block] = [Heading("Associations"), paragraph(text), Plots(tuple(plots))]
+        said.append(report.say("heat maps", shown=len(columns), all=all_columns))
+    blocks: list[Block] = [Heading("Associations"), paragraph(*said), Plots(tuple(plots))]
     if len(columns) > MOST_NAMES:
         key = tuple((Cell(str(place)), Cell(name)) for place, name in enumerate(columns, start=1))
         blocks.append(
@@ -416,8 +357,9 @@ def _associations(evaluation: Evaluation) -> list[Block]:
 _SHOWN_ROWS = 12
 
 
-def column_blocks(evaluation: Evaluation) -> list[Block]:
+def column_blocks(report: RunReport) -> list[Block]:
     """Return the tables of single columns under a heading. Empty where nothing was measured."""
+    evaluation, counted = report.measured, report.counted
     plain = [m for m in section_measures(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
     single = [row for frame in evaluation.groups("single_columns") for row in frame_rows(frame)]
     numbers_well = _well(evaluation, rules.tails, rules.means)
@@ -425,26 +367,17 @@ def column_blocks(evaluation: Evaluation) -> list[Block]:
     grids = [
         grid
         for frame in evaluation.groups("tails", "of")
-        for grid in (_tails(frame, folded=numbers_well), _masses(frame, folded=masses_well))
+        for grid in (_tails(frame, counted, folded=numbers_well), _masses(frame, folded=masses_well))
     ]
-    grids.append(_single(single, _well(evaluation, rules.single_columns)))
+    grids.append(_single(single, counted, folded=_well(evaluation, rules.single_columns)))
     blocks = [part for grid in grids if grid.rows for part in _cut(grid)]
     if plain:
         blocks.append(measure_grid("Tails, point masses, single columns: measures", plain, folded=True))
     if not blocks:
         return []
     (low, high), (narrow, wide) = MEAN_AIM, SPREAD_AIM
-    intro = paragraph(
-        Sentence(
-            "Averages can hide implausible values in one record in a hundred. They can also hide zeros that "
-            "became other small numbers, or unusual last digits. Here they are, column by column. “Held out” "
-            "has the values by chance, from real records that had no part in the table. "
-            "A column is called wrong if a value lies beyond its aim and its interval excludes no "
-            "difference. Intervals are for all columns together. Aims are ratios of means from "
-            f"{low:g} to {high:g}, and of standard deviations from {narrow:g} to {wide:g}. "
-            f"Errors should be at most {PERCENTILE_AIM:g} for percentiles and {MASS_AIM:g} for shares.",
-        )
-    )
+    aims = {"low": low, "high": high, "narrow": narrow, "wide": wide, "percentile": PERCENTILE_AIM}
+    intro = paragraph(report.say("single columns", **aims, mass=MASS_AIM))
     return [Heading("Tails, point masses and habits of recording"), intro, *blocks]
 
 
@@ -463,7 +396,7 @@ def _well(evaluation: Evaluation, *readers: Callable[..., Iterable[Evidence]]) -
     return all(verdict.severity == "good" for verdict in answers(evaluation, *readers))
 
 
-def _tails(frame: pd.DataFrame, folded: bool) -> TableBlock:
+def _tails(frame: pd.DataFrame, counted: Counted, *, folded: bool) -> TableBlock:
     told = []
     for rows in sorted(rules.by_column(frame), key=_least_fault):
         spread = rows.get("spread_ratio")
@@ -477,7 +410,7 @@ def _tails(frame: pd.DataFrame, folded: bool) -> TableBlock:
                 *_mean(rows.get("mean_ratio")),
                 f"{column_width(spread.real, unit)} → {column_width(spread.synthetic, unit)}",
                 estimate_text(spread, 2),
-                *(text for end in ends for text in _percentile(end)),
+                *(text for end in ends for text in _percentile(end, counted)),
                 ", ".join(decimals(row.baseline, 2) for row in (spread, *ends) if row.baseline is not None),
             )
         )
@@ -509,7 +442,7 @@ def _masses(frame: pd.DataFrame, folded: bool) -> TableBlock:
     return table(caption, header, told, folded=folded)
 
 
-def _single(rows: Sequence[Any], folded: bool) -> TableBlock:
+def _single(rows: Sequence[Any], counted: Counted, *, folded: bool) -> TableBlock:
     told = [
         (
             row.column,
@@ -520,9 +453,8 @@ def _single(rows: Sequence[Any], folded: bool) -> TableBlock:
         for row in sorted(rows, key=lambda row: -row.auc)
     ]
     header = ("column", "single_column_auc", "of its last digits alone", "held out")
-    return table(
-        "Synthetic records separated from real ones by one column alone", header, told, folded=folded
-    )
+    caption = f"Synthetic {counted} separated from real ones by one column alone"
+    return table(caption, header, told, folded=folded)
 
 
 def _mean(row: Any) -> tuple[str, str]:
@@ -533,10 +465,10 @@ def _mean(row: Any) -> tuple[str, str]:
     return " → ".join(ends), estimate_text(row, 2)
 
 
-def _percentile(row: Any) -> tuple[str, str]:
+def _percentile(row: Any, counted: Counted) -> tuple[str, str]:
     error = "" if row.value is None else estimate_text(row, 2)
     if row.value is not None and row.few:
-        error = f"{decimals(row.value, 2)} (n/a: too few records)"
+        error = f"{decimals(row.value, 2)} (n/a: too few {counted})"
     return f"{column_value(row.real, row.unit)} → {column_value(row.synthetic, row.unit)}", error
 
 

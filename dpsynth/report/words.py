@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.attempt import Measure as AttackMeasure
-from dpsynth.checks import Counted, together
+from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import FALSE_ALARMS, Estimate
 from dpsynth.evaluation.results import Measure, shown
 from dpsynth.evaluation.results import shown_interval as shown_interval
 from dpsynth.evaluation.results import shown_with_interval as shown_with_interval
-from dpsynth.privacy.guarantee import STRATIFIED, Guarantee, round_up
+from dpsynth.files.text import shipped_yaml
+from dpsynth.privacy.guarantee import round_up
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import percent as percent
 from dpsynth.studies.estimation import SurvivalCurve
 from dpsynth.studies.study import Estimates, effect_texts, interval_texts
 from dpsynth.table.kinds import kind_of_unit
+
+
+@cache
+def _words() -> Any:
+    return shipped_yaml("dpsynth.report.templates", "words.yaml")
+
+
+def wording(name: str, counted: Counted, /, **values: object) -> Any:
+    """Return an entry of ``templates/words.yaml``, a text or several, with nouns and values filled in.
+
+    Examples
+    --------
+    >>> wording("public size", Counted.PATIENTS, n=160)
+    ' The number of training patients (160) is treated as public.'
+    """
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: filled(each) for key, each in part.items()}
+        return [*map(filled, part)] if isinstance(part, list) else counted.fill(part, **values)
+
+    return filled(_words()[name])
+
 
 # ------------------------------------------------------------------------------------------------
 # How numbers are written for people, on pages, in Markdown, in drawings and in sentences.
@@ -68,15 +93,22 @@ def decimals(value: float, places: int = 3) -> str:
     return f"{value:z.{places}f}"
 
 
-def between(value: float, lower: float, upper: float) -> str:
-    """Three decimals, with the interval."""
-    return f"{decimals(value)} ({decimals(lower)} to {decimals(upper)})"
+def between(
+    value: float, lower: float, upper: float, *, say: Callable[[float], str] = decimals, to: str = " to "
+) -> str:
+    """A number with its interval, or with other ends, each as ``say`` writes it.
+
+    Examples
+    --------
+    >>> between(0.81234, 0.75, 0.9), between(0.4, 0.38, 0.42, say=in_percent)
+    ('0.812 (0.750 to 0.900)', '40.0 % (38.0 % to 42.0 %)')
+    """
+    return f"{say(value)} ({say(lower)}{to}{say(upper)})"
 
 
 def estimate_text(found: Estimate, places: int) -> str:
     """The same in tables of columns, where a minus before zero says to which side a number was rounded."""
-    value, lower, upper = (f"{end:.{places}f}" for end in (found.value, found.lower, found.upper))
-    return f"{value} ({lower} to {upper})"
+    return between(found.value, found.lower, found.upper, say=lambda end: f"{end:.{places}f}")
 
 
 def measured(measure: Measure) -> str:
@@ -179,37 +211,10 @@ def seconds_text(seconds: Mapping[str, float]) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Rows and sentences about attempts, pre-specified regressions and the division of the records.
+# Rows and sentences about attempts and pre-specified regressions.
 #
 # A regression is named before the fit, and part of the budget goes into its score. The intervals of its
 # estimates include sampling error and privacy noise.
-
-
-class Report(Protocol):
-    """The facts of a report that the words here need."""
-
-    @property
-    def config(self) -> Mapping[str, object]:
-        """The configuration of the run."""
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The promise of the ledger."""
-
-    @property
-    def counted(self) -> Counted:
-        """What the records are called."""
-
-    @property
-    def withheld(self) -> str:
-        """Why estimates of studies may not be shared. Empty where they may."""
-
-
-#: what repeats fields of a schema that were read off the records
-REPEATED = (
-    "The synthetic table and the fitted model (model/) repeat such values of real {records}: category names "
-    "and bounds."
-)
 
 
 def has_floating_noise(ledger: Ledger) -> bool:
@@ -220,54 +225,6 @@ def has_floating_noise(ledger: Ledger) -> bool:
     """
     steps = (entry for entry in ledger.entries if entry.name.endswith("critic steps"))
     return not all(entry.sensitivity.endswith("exact noise") for entry in steps)
-
-
-def is_stratified(report: Report) -> bool:
-    """Whether a stratified split divided the records, by the run's configuration or by its ledger."""
-    told = report.guarantee is not None and STRATIFIED in report.guarantee.of_division
-    return told or _split_of(report).get("method") == "stratified"
-
-
-def division(report: Report) -> tuple[str, ...]:
-    """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
-    counted, method = report.counted, _split_of(report).get("method")
-    of_patients = counted is Counted.PATIENTS
-    if is_stratified(report):
-        read = "outcome of every record"
-        if of_patients:
-            read = "number of patients, and the outcome of each if there is one,"
-        said = (
-            f"The {counted} were divided into training and held-out parts in exact numbers, and in "
-            "proportion to the outcome if there is one.",
-            f"This division read the {read} without privacy budget.",
-            f"One more {counted.one} in the table can move many others from one part to the other.",
-        )
-        if report.guarantee is None or not report.guarantee.private:
-            return said
-        return (
-            *said,
-            f"The guarantee compares two training parts that differ in one {counted.one}. It does not hold "
-            f"for two whole tables that differ in one {counted.one}.",
-        )
-    if method != "independent":
-        return ()
-    assigned = (
-        "A hash of its values assigned each record to training or test, and equal records were numbered."
-    )
-    known = "a record can compute its part"
-    if of_patients:
-        assigned = "A hash of the identifier assigned each patient, with all rows, to training or test."
-        known = "an identifier can compute the part of the patient"
-    return (
-        assigned,
-        f"One more {counted.one} in the table is at most one more {counted.one} in training.",
-        f"The key of the hash is no secret. Anyone who knows {known}, and the division adds no secrecy.",
-    )
-
-
-def _split_of(report: Report) -> Mapping[str, object]:
-    split = report.config.get("split")
-    return split if isinstance(split, Mapping) else {}
 
 
 #: what each measure is called, what it says, and its axis
@@ -374,38 +331,13 @@ def attempt_in_words(attempt: Attempt) -> str:
 
 def reached(attempt: Attempt) -> str:
     """The value that was found, with its interval."""
-    found = attempt.found
-    return between(found.value, found.lower, found.upper)
+    return between(attempt.found.value, attempt.found.lower, attempt.found.upper)
 
 
 #: of every interval here
 LEVEL = 0.95
-#: how an analyst uses these numbers, and which others not to use
-GUIDE = (
-    "These intervals include sampling error and privacy noise. They can be quoted as those of a published "
-    "study, with the remarks below.",
-    "The same regression fitted to the synthetic table itself (a naive analysis) gives intervals that are "
-    "too short. It treats synthetic {records} as observed ones.",
-    "For an analysis of your own, generate several tables with sample_many(m, study=...). Analyse each, and "
-    "combine their estimates with dpsynth.combine.",
-)
 #: what stands beside an estimate that may be shared
 PAID = "covered"
-
-
-def guidance(report: Report) -> tuple[str, ...]:
-    """Return what a reader of the estimates must know, a sentence each.
-
-    If they may not be shared, the sentence says so, and nothing about quoting them. The last sentence names
-    what the guarantee does not cover.
-    """
-    if report.withheld:
-        return (report.withheld,)
-    guide = tuple(map(report.counted.fill, GUIDE))
-    if report.guarantee is not None and report.guarantee.excluded:
-        left_out = together(report.guarantee.excluded)
-        return (*guide, f"The guarantee, also that of these estimates, does not cover: {left_out}.")
-    return guide
 
 
 def described(estimates: Estimates) -> str:

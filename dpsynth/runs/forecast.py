@@ -270,7 +270,7 @@ class BudgetPlan:
         from dpsynth.report.plots import draw_groups
 
         groups = [(each.epsilon, each.smallest_group) for each in self.forecasts if each.smallest_group]
-        figure = draw_groups(groups, records=self.records)
+        figure = draw_groups(groups, of=f"{self.records:,} {self.counted}")
         if self.confidential:
             figure.suptitle(f"{CONFIDENTIAL.capitalize()}: do not share", fontsize=9)
         return figure

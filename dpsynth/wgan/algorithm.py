@@ -532,7 +532,7 @@ class Step:
         """Weighted sum over sampled records, whose rows ``index`` names, and then generated ones, in float64.
 
         A float32 sum rounds in proportion to the whole batch. Where a component hardly varies between
-        records, that would exceed its sensitivity. `dpsynth.audits.critic` puts a canary into row 0.
+        records, that would exceed its sensitivity. `dpsynth.audits.critic_training` puts a canary into row 0.
         """
         inputs, deltas = ([tf.cast(a, tf.float64) for a in arrays] for arrays in (inputs, deltas))
         return weighted_gradient(inputs, deltas, tf.cast(coefficients, tf.float64), weights)

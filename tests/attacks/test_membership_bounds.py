@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.attacks.membership_bounds import dp_accuracy, tv_accuracy, tv_advantage, tv_sharper_interval
+from dpsynth.attacks.closed_forms import dp_accuracy, tv_accuracy, tv_advantage, tv_sharper_interval
 from dpsynth.errors import InputError
 
 epsilons = st.floats(0.0, 12.0)

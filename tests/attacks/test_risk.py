@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpsynth.attacks.membership import _risk
 from dpsynth.attacks.risk import Proved, mean_rate, mover_ratio, rate_of, scaled
+from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
@@ -79,7 +80,8 @@ def test_the_tpr_bound_is_for_the_largest_false_positive_rate():
     """Catches the bound at the rate aimed at: a threshold set by few records may have a larger one."""
     rng = np.random.default_rng(0)
     proved = Proved(Profile.promised(1.0, 0.0, 1.0))
-    risk = _risk("distance", "a record", rng.normal(size=200), rng.normal(size=200), proved, 0.95)
+    scores = rng.normal(size=(2, 200))
+    risk = _risk("distance", "a record", *scores, proved, 0.95, Counted.RECORDS)
     found = next(attempt for attempt in risk.more if attempt.measure == "tpr")
     aimed = float(found.attack.split("rate of ")[1].split(" %")[0]) / 100
     largest = share(round(aimed * 200), 200, 0.998).upper

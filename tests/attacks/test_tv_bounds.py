@@ -6,7 +6,7 @@ from distributions import distance, pairs_of_distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.attacks.tv_bounds import (
+from dpsynth.attacks.closed_forms import (
     bretagnolle_huber,
     kl_tv,
     pinsker,

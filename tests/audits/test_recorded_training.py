@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.audits.recorded_training import Watched
+from dpsynth.audits.critic_training import Watched
 from dpsynth.errors import InputError
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout

@@ -12,7 +12,6 @@ from chosen_statistics import beside, marginals_options
 from visits import VISITS, histories_of, visits
 
 from dpsynth import DPMarginals
-from dpsynth.attacks.trials import AWAKE
 from dpsynth.audits.configuration import Releases, audit_one, releases_of
 from dpsynth.audits.releases import (
     LEAST_EPSILON,
@@ -26,6 +25,7 @@ from dpsynth.audits.releases import (
     uniform_records,
     worst_case,
 )
+from dpsynth.audits.trials import AWAKE
 from dpsynth.errors import InputError
 from dpsynth.privacy.release import CountRelease, GaussianRelease
 from dpsynth.studies.study import Study
@@ -223,7 +223,7 @@ def test_few_trials_are_called_few():
     assert result.verdict == "too few trials" and not result.failed
     with pytest.raises(InputError, match="no noise"):
         silent = Lying(noise_multiplier=1.0)
-        from dpsynth.attacks.trials import Declared, judge_trials
+        from dpsynth.audits.trials import Declared, judge_trials
         from dpsynth.privacy.events import non_private_event
         from dpsynth.privacy.profile import Profile
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.datasets import download, fetch, load, registry
+from dpsynth.datasets import fetch, load
+from dpsynth.datasets import files as data_files
 from dpsynth.errors import DataError, RunError
 
 ROWS = "a,b,id\n" + "".join(f"{i % 10},{'no' if i % 3 else 'yes'},{i}\n" for i in range(40_000))
@@ -92,8 +93,7 @@ def server() -> Iterator[Server]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder, and no folder of the user's."""
     folder = tmp_path / "cache" / "dpsynth"
-    for module in (registry, download):
-        monkeypatch.setattr(module, "cache_folder", lambda: folder)
+    monkeypatch.setattr(data_files, "cache_folder", lambda: folder)
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -322,7 +322,7 @@ def test_a_full_disk(server: Server, cache: Path, tmp_path: Path, monkeypatch: p
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(download.os, "replace", full)
+    monkeypatch.setattr(data_files.os, "replace", full)
     with pytest.raises(DataError, match="No space left on device"):
         fetch(write_card(tmp_path, server.url))
     assert "tiny.csv" not in files(cache)

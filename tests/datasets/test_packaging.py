@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from dpsynth.datasets import card, names
-from dpsynth.datasets.table import cards_folder
+from dpsynth.datasets.data_cards import cards_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 

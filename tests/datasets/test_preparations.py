@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth import datasets
-from dpsynth.datasets.registry import table_of
-from dpsynth.datasets.table import _OTHER_DRUGS, PREPARATIONS, diagnosis_group, first_encounters
+from dpsynth.datasets.files import table_of
+from dpsynth.datasets.preparations import _OTHER_DRUGS, PREPARATIONS, diagnosis_group, first_encounters
 from dpsynth.errors import DataError
 
 CARD = datasets.card("diabetes130")

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from dpsynth import datasets
-from dpsynth.datasets import registry
-from dpsynth.datasets.registry import table_of
-from dpsynth.datasets.table import Card
+from dpsynth.datasets import files
+from dpsynth.datasets.data_cards import Card
+from dpsynth.datasets.files import table_of
 from dpsynth.errors import DataError
 from dpsynth.table import require_reviewed
 
@@ -160,7 +160,7 @@ def test_unknown_name() -> None:
 
 def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the folder or the file, the error must say which variable to set, and how to fetch it."""
-    monkeypatch.setattr(registry, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     with pytest.raises(DataError, match=r"flchain\.csv: set the environment variable DPSYNTH_DATA_DIR"):
         datasets.load("flchain")

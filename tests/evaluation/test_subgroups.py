@@ -13,10 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation import estimates
 from dpsynth.evaluation.models import Model
-from dpsynth.evaluation.prediction import calibration_in_the_large, compare_subgroups
 from dpsynth.evaluation.results import Evaluation, frame_rows
-from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subgroups import Grouping, groupings
+from dpsynth.evaluation.settings import Grouping, Settings, groupings
+from dpsynth.evaluation.subgroups import calibration_in_the_large, compare_subgroups
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 

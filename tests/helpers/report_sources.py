@@ -385,7 +385,7 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
         ("declared_covered", 0.8),
     ):
         yield real("Replication", name, near, "study <i>mortality</i>")
-    looks = "Similarity to the training records"
+    looks = "Similarity to the training table"
     yield real(looks, "tvd_mean", 0.1)
     yield real(looks, "discriminator_auc", 0.6)
     for place, name in enumerate(columns):

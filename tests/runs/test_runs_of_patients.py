@@ -178,6 +178,7 @@ def test_a_plan_is_that_of_the_fit() -> None:
     alone = [entry["epsilon_alone"] for entry in model.ledger_.summary()["entries"]]
     assert [each.epsilon for each in found.statistics] == pytest.approx(alone, rel=1e-6)
     assert "160 patients (taken as public), 5 columns" in str(found) and "record" not in str(found)
+    assert found.plot().axes[0].get_ylabel() == "Smallest group, of 160 patients"
 
 
 def test_a_regression_of_patients_is_planned() -> None:

@@ -17,7 +17,6 @@ from dpsynth.report.verdicts.verdict import (
     Named,
     Verdict,
     column_of,
-    counted_in,
     get,
     least,
     most,
@@ -101,7 +100,7 @@ def memory(evaluation: Evaluation) -> Iterator[Evidence]:
     same = same and by_chance is not None and number_of(by_chance) < SAME_TABLE
     trace = bool(signs) and not same and all(_is_trace(m, evaluation) for m in signs)
     many_copies = any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in signs)
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     reasons = [*_told(signs, counted), f"Chance explains so much in at most 1 in {1 / REMEMBERS:.0f} tables."]
     if same and matched is not None:
         reasons.insert(0, f"A share of {measured(matched)} equals training {counted} one to one.")
@@ -187,7 +186,7 @@ def beside(guarantee: Guarantee | None, verdict: Verdict, evaluation: Evaluation
         return replace(verdict, sentence=" ".join([*said, "No attack here surely passes this limit."]))
     worst = max(passed, key=number_of)
     said.append(
-        f"These {counted_in(evaluation)} reveal who trained: {_ADVANTAGES[worst.name]} is "
+        f"These {evaluation.counted} reveal who trained: {_ADVANTAGES[worst.name]} is "
         f"{measured(worst)}, beyond the proved bound. The proof or the code is wrong. Share nothing, and "
         "report it."
     )

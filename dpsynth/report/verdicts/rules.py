@@ -24,7 +24,6 @@ from dpsynth.report.verdicts.verdict import (
     Evidence,
     Rule,
     Verdict,
-    counted_in,
     get,
     number_of,
     verdicts,
@@ -41,7 +40,7 @@ def few_records(evaluation: Evaluation) -> Iterator[Evidence]:
     """Are there too few records for sure results?"""
     known = [measure for table in TABLES if (measure := get(evaluation, f"{table}_records")) is not None]
     few = [measure for measure in known if number_of(measure) < FEW_RECORDS]
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     sizes = (f"{shown(m.value)} {m.name.removesuffix('_records')} {counted}" for m in few)
     yield Evidence(basis=few, sizes=", ".join(sizes))
 
@@ -72,7 +71,7 @@ def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[V
     >>> [(v.code, v.severity) for v in judge(Evaluation((copies, *p_values)))]
     [('memorises', 'bad')]
     """
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     return tuple(
         within_few(
             privacy.beside(guarantee, verdict, evaluation), smallest(evaluation, verdict.tables), counted
@@ -84,7 +83,7 @@ def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[V
 def answers(evaluation: Evaluation, *readers: Callable[..., Iterable[Evidence]]) -> tuple[Verdict, ...]:
     """Return what the rules of some readers say about an evaluation, whatever its size."""
     rules = [rule for rule in RULES if rule.of in readers]
-    return tuple(verdicts(rules, evaluation, counted=counted_in(evaluation)))
+    return tuple(verdicts(rules, evaluation, counted=evaluation.counted))
 
 
 def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:

@@ -21,7 +21,6 @@ from dpsynth.report.verdicts.verdict import (
     Named,
     Rule,
     column_of,
-    counted_in,
     get,
     least,
     most,
@@ -58,7 +57,7 @@ def told_apart(evaluation: Evaluation) -> Iterator[Evidence]:
     if not known:
         return
     said = {"nn_accuracy_train": "The nearest-neighbour accuracy (0.5 is best) is"}
-    words = f"A classifier separates synthetic from real {counted_in(evaluation)} with an AUC of"
+    words = f"A classifier separates synthetic from real {evaluation.counted} with an AUC of"
     by, columns = _given_away(evaluation)
     worst = max(least(m) for m in [*discriminators, *known])
     easily = " easily" if worst > OBVIOUS else ""
@@ -266,7 +265,7 @@ def _each(frame: pd.DataFrame, counted: Counted) -> str:
 
 def tails(evaluation: Evaluation) -> Iterator[Evidence]:
     """Are the standard deviations and the extreme values of numbers those of the real table?"""
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     for frame in evaluation.groups("tails", "of"):
         numeric = [rows for rows in by_column(frame) if _value(rows, "spread_ratio") is not None]
         each = _each(frame, counted)
@@ -312,7 +311,7 @@ def faults_of_means(rows: Mapping[str, Any]) -> Iterator[Fault]:
 
 def point_masses(evaluation: Evaluation) -> Iterator[Evidence]:
     """Do values that hold many records hold as many in the synthetic table?"""
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     for frame in evaluation.groups("tails", "of"):
         each = _each(frame, counted)
         masses = frame_rows(frame[frame["measure"] == "point_mass_error"])

@@ -24,7 +24,6 @@ from dpsynth.report.verdicts.verdict import (
     Named,
     Rule,
     column_of,
-    counted_in,
     get,
     least,
     most,
@@ -47,7 +46,7 @@ _NAMED = 10
 
 def prediction(evaluation: Evaluation) -> Iterator[Evidence]:
     """Is a model that learned on the synthetic table useful on real records?"""
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     for name, real_name, blind, what in (
         ("auc_mean", "auc_real_mean", 0.5, "AUC"),
         ("r2_mean", "r2_real_mean", 0.0, "explained variance"),
@@ -142,7 +141,7 @@ def probabilities(evaluation: Evaluation) -> Iterator[Evidence]:
         return
     words = (
         f"The Brier score is {measured(synthetic)}, and {measured(real)} for models trained on real "
-        f"{counted_in(evaluation)}. Perfect predictions give 0, and the base rate gives {decimals(base)}."
+        f"{evaluation.counted}. Perfect predictions give 0, and the base rate gives {decimals(base)}."
     )
     ways = _ways(evaluation)
     bounded = loss.lower is not None
@@ -211,7 +210,7 @@ def no_study(evaluation: Evaluation) -> Iterator[Evidence]:
 
 def effects(evaluation: Evaluation) -> Iterator[Evidence]:
     """Is a study replicated? Only effects that are clear in the real records can be lost."""
-    counted = counted_in(evaluation)
+    counted = evaluation.counted
     for each in regressions_of(evaluation):
         if each.model == "mixed":  # which have one verdict for all numbers
             continue

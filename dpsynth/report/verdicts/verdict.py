@@ -168,11 +168,6 @@ def _sources(entry: Basis | list[Basis] | None) -> list[Basis]:
     return list(entry) if isinstance(entry, list) else [entry]
 
 
-def counted_in(evaluation: Evaluation) -> Counted:
-    """What the records of an evaluation are called."""
-    return Counted(evaluation.settings.get("counted", Counted.RECORDS))
-
-
 def get(evaluation: Evaluation, name: str) -> Measure | None:
     """The measure of that name, if it is there and defined."""
     if name not in evaluation or evaluation[name].value is None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.trials import Transcript, log_odds, shifts
+from dpsynth.attacks.beliefs import Transcript, log_odds, shifts
 from dpsynth.audits.adversary import Setting, differing
 from dpsynth.checks import inside, whole
 from dpsynth.datasets.table import Table

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt, passing
-from dpsynth.attacks.trials import Game
+from dpsynth.attacks.beliefs import Game
 from dpsynth.audits.adversary import CHOSEN, CriticSubject
 from dpsynth.checks import inside, whole
 from dpsynth.files.storage import OnRound, carry_out, print_nothing

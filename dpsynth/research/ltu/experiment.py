@@ -68,7 +68,7 @@ def attack_trainer(
         Called after each round.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness, for a defender that trains anew only. For the
-        replacement of a record :func:`dpsynth.attacks.membership_bounds.dp_accuracy` gives one.
+        replacement of a record :func:`dpsynth.attacks.closed_forms.dp_accuracy` gives one.
     level : float
         Level of the intervals.
 

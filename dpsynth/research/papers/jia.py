@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.membership_bounds import (
+from dpsynth.attacks.closed_forms import (
     Rate,
     checked_guarantee,
     checked_prior,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from dpsynth.attacks import membership_bounds, tv_bounds
+from dpsynth.attacks import closed_forms
 from dpsynth.checks import inside, one_of
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.privacy.calibration import TargetAfter, calibrate_training
@@ -74,7 +74,7 @@ def of_training(
     )
     # Jia's sampled-Gaussian divergence is about one record more or less.
     closed = adjacency == ADD_REMOVE
-    tv = tv_bounds.sampled_gaussian_tv(noise_multiplier, sampling_prob, steps) if closed else cost["tv"]
+    tv = closed_forms.sampled_gaussian_tv(noise_multiplier, sampling_prob, steps) if closed else cost["tv"]
     return {**cost, "closed_forms": _closed_forms(cost, tv)}
 
 
@@ -106,7 +106,7 @@ def of_mechanism(
     elif name == "laplace":
         event = laplace_event(given.get("noise_multiplier", 1 / epsilon), count)
     elif name == "staircase":
-        event = approx_tv_event(epsilon, tv_bounds.staircase_tv(epsilon, given["gamma"]), count=count)
+        event = approx_tv_event(epsilon, closed_forms.staircase_tv(epsilon, given["gamma"]), count=count)
     else:
         event = epsilon_delta_event(epsilon, count=count)
     cost = measures_of(Profile([event], adjacency=adjacency), delta, prior=prior, fpr=fpr)
@@ -167,16 +167,16 @@ def _caveats(ledger: Ledger) -> list[str]:
 def _closed_forms(cost: Measures, tv: float) -> dict[str, Any]:
     """Formulas of epsilon (if it is finite), delta and total variation that bound the exact numbers."""
     epsilon, delta, prior, fpr = cost["epsilon"], cost["delta"], cost["prior"], cost["fpr"]
-    by_tv = {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
+    by_tv = {"tv": tv, "attack_accuracy_tv": closed_forms.tv_accuracy(tv, prior)}
     if math.isinf(epsilon):
         return by_tv
     return {
         "tv": tv,
-        "attack_accuracy_dp": membership_bounds.dp_accuracy(epsilon, delta, prior),
+        "attack_accuracy_dp": closed_forms.dp_accuracy(epsilon, delta, prior),
         **by_tv,
-        "advantage_at_fpr_dp": float(membership_bounds.dp_advantage(fpr, epsilon, delta)),
-        "advantage_at_fpr_tv": float(membership_bounds.tv_advantage(fpr, tv)),
-        "tv_sharper_between_fprs": membership_bounds.tv_sharper_interval(epsilon, delta, tv),
+        "advantage_at_fpr_dp": float(closed_forms.dp_advantage(fpr, epsilon, delta)),
+        "advantage_at_fpr_tv": float(closed_forms.tv_advantage(fpr, tv)),
+        "tv_sharper_between_fprs": closed_forms.tv_sharper_interval(epsilon, delta, tv),
     }
 
 

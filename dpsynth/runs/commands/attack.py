@@ -24,7 +24,8 @@ from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from dpsynth.attacks.shadow import BlackBox, Shadow
-    from dpsynth.attacks.trials import Audited
+    from dpsynth.audits.trials import Audited
+    from dpsynth.checks import Counted
     from dpsynth.evaluation.tables import Tables
     from dpsynth.runs.attack_inputs import AttackedRun
 
@@ -64,7 +65,6 @@ def attack_table(
 
     from dpsynth.attacks.risk import Proved
     from dpsynth.attacks.suite import attack_tables, attempts, check_request, in_words, verdict
-    from dpsynth.checks import about_patients
     from dpsynth.files.storage import dump_json
 
     files = {"--synthetic": synthetic, "--train": train, "--control": control, "--schema": schema}
@@ -104,7 +104,6 @@ def attack_table(
         }
         text = in_words(risks, reached)
         if tables.patients is not None:
-            text, result["verdict"] = about_patients(text), about_patients(str(result["verdict"]))
             text += " Columns are levels of patients, which the rows of a patient determine."
         if out is not None:
             _write(out, dump_json(result), text)
@@ -233,7 +232,6 @@ def audit_releases(
     cost, or has too little power.
     """
     from dpsynth.audits.configuration import audit_fit
-    from dpsynth.checks import about_patients
     from dpsynth.runs.attack_inputs import to_audit
 
     audited: tuple[Audited, ...] = ()
@@ -267,9 +265,7 @@ def audit_releases(
         "failed": failed,
         "internal": internal or boxed is not None,
     }
-    text = _text(audited, boxed, internal)
-    text = about_patients(text) if target.schema.counted == "patients" else text
-    console.emit(record, text)
+    console.emit(record, _text(audited, boxed, target.schema.counted, internal=internal))
     if failed:
         raise typer.Exit(1)
 
@@ -303,8 +299,8 @@ def _kept(out: Path | None) -> Iterator[None]:
         ) from None
 
 
-def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:
-    from dpsynth.attacks.trials import MEANING
+def _text(audited: Sequence[Audited], boxed: BlackBox | None, counted: Counted, *, internal: bool) -> str:
+    from dpsynth.audits.trials import MEANING
 
     lines: list[str] = []
     if audited:
@@ -326,13 +322,13 @@ def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) ->
         lines.append(
             "Confidential: the schema has fields or lists that nobody confirmed as public."
             if internal
-            else "Only simulated records were read: this may be shared."
+            else f"Only simulated {counted} were read: this may be shared."
         )
     if boxed is not None:
         proved = "nothing" if boxed.epsilon is None else f"{boxed.epsilon:.3g}"
         lines.append(
             f"From the table alone: {boxed.right} of {boxed.guesses} guesses right in {boxed.fits} fits, "
-            f"epsilon at least {boxed.epsilon_lower:.2f} of {proved} (confidential: real records were read)"
+            f"epsilon at least {boxed.epsilon_lower:.2f} of {proved} (confidential: real {counted} were read)"
         )
     return "\n".join(lines)
 

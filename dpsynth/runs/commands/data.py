@@ -19,7 +19,7 @@ from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
     from dpsynth.datasets.cohorts.extraction import Cohort
-    from dpsynth.datasets.table import Card
+    from dpsynth.datasets.data_cards import Card
     from dpsynth.table.column import Column
     from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.inference import Draft
@@ -54,7 +54,8 @@ def show_cards(
 
 
 def _list() -> None:
-    from dpsynth.datasets.registry import CREDENTIALED, card, names, state_of
+    from dpsynth.datasets.data_cards import CREDENTIALED, card, names
+    from dpsynth.datasets.files import state_of
 
     cards = [card(name) for name in names()]
     rows: list[dict[str, Any]] = [
@@ -77,7 +78,8 @@ def _list() -> None:
 
 
 def _show(names: Sequence[str]) -> None:
-    from dpsynth.datasets.registry import card, file_of, state_of
+    from dpsynth.datasets.data_cards import card
+    from dpsynth.datasets.files import file_of, state_of
 
     records, texts = [], []
     for found in map(card, names):
@@ -90,8 +92,8 @@ def _show(names: Sequence[str]) -> None:
 
 
 def _fetch(names: Sequence[str], folder: Path | None) -> None:
-    from dpsynth.datasets.download import fetch
-    from dpsynth.datasets.registry import card
+    from dpsynth.datasets.data_cards import card
+    from dpsynth.datasets.files import fetch
 
     done = {one: fetch(one, folder, say=console.say) for one in names}
     shipped = {one: card(one).source for one in names}
@@ -132,7 +134,7 @@ def _card(found: Card, state: str, path: Path | None) -> Iterator[str]:
         "download": origin.address,
         "archive's member": origin.member,
         "bounds": found.bounds,
-        "preparation": f"dpsynth.datasets.table.{found.preparation}" if found.preparation else None,
+        "preparation": f"dpsynth.datasets.preparations.{found.preparation}" if found.preparation else None,
         "left out without": ", ".join(found.required) or None,
         "filled in": ", ".join(f"{name} {value:g}" for name, value in found.fill.items()) or None,
     }

@@ -220,13 +220,12 @@ def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> lis
     from dpsynth.evaluation.tables import sampled
     from dpsynth.files.text import inert
     from dpsynth.report.verdicts.rules import judge
-    from dpsynth.report.verdicts.verdict import counted_in
 
     lines = [verdict.sentence for verdict in judge(evaluation, guarantee)]
     if "test_records" in evaluation:
         train, test = (evaluation[f"{name}_records"].value for name in ("train", "test"))
         lines.append(
-            f"{train:,} {counted_in(evaluation)} trained the model, and {test:,} were held out to test it."
+            f"{train:,} {evaluation.counted} trained the model, and {test:,} were held out to test it."
         )
     lines += sampled(evaluation)
     return [f"- {inert(line)}" for line in lines]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from dpsynth.checks import Counted
 from dpsynth.report.figure import Plot
 from dpsynth.report.intervals import Forest, draw_forest, plot_effects, plot_estimates
 from dpsynth.studies.study import Estimates, interval_texts
@@ -131,14 +132,24 @@ def test_text_is_large_enough() -> None:
     assert min(artist.get_fontsize() for artist in figure.findobj(Text) if artist.get_text()) >= 8
 
 
+@pytest.mark.parametrize("term", ["x", "x" * 22])
 @pytest.mark.parametrize(
     ("lower", "upper"),
-    [(0.998, 1.003), (0.8, 1.3), (0.3, 4.0), (0.01, 90.0), (1e-4, 3e5), (1e-200, 1e250), (1.4, 1.6)],
+    [
+        (0.998, 1.003),
+        (0.8, 1.3),
+        (0.3, 4.0),
+        (0.01, 90.0),
+        (1e-6, 3.0),
+        (1e-4, 3e5),
+        (1e-200, 1e250),
+        (1.4, 1.6),
+    ],
 )
-def test_ticks_of_ratios_have_room(lower: float, upper: float) -> None:
+def test_ticks_of_ratios_have_room(lower: float, upper: float, term: str) -> None:
     """Numbers on the axis that run into one another, or an axis without any."""
     middle = float(np.sqrt(lower) * np.sqrt(upper))
-    figure, axis = drawn(detail([("x", side(middle, lower, upper), None)]))
+    figure, axis = drawn(detail([(term, side(middle, lower, upper), None)]))
     renderer = figure.canvas.get_renderer()
     low, high = axis.get_xlim()
     shown = [
@@ -148,7 +159,7 @@ def test_ticks_of_ratios_have_room(lower: float, upper: float) -> None:
     ]
     assert len(shown) >= 2
     shown.sort(key=lambda box: box.x0)
-    assert all(left.x1 < right.x0 for left, right in pairwise(shown))
+    assert all(left.x1 + 3 < right.x0 for left, right in pairwise(shown))
 
 
 def test_a_wide_interval_ends_in_an_arrow() -> None:
@@ -276,6 +287,6 @@ def test_private_estimates_alone() -> None:
 
 def test_three_sides_in_words() -> None:
     """A figure whose sides a screen reader does not tell apart."""
-    plot = plot_effects(SimpleNamespace(**vars(declared()), confidential=True))
+    plot = plot_effects(SimpleNamespace(**vars(declared()), confidential=True), Counted.RECORDS)
     expected = "x0: real 2.00 (1.00 to 4.00), pre-specified 1.80 (0.70 to 4.60), naive 1.50 (1.20"
     assert expected in plot.alt and "naive: not valid as inference" in plot.caption and plot.internal

@@ -14,6 +14,7 @@ import pytest
 import report_sources as sources
 from matplotlib.collections import PolyCollection
 
+from dpsynth.checks import Counted
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 from dpsynth.report import figure as style
@@ -68,7 +69,7 @@ def marginal(table: str = "synthetic", **changes: Any) -> list[dict[str, Any]]:
 
 def marginals(*tables: list[dict[str, Any]]) -> Plot:
     rows = [row for table in tables for row in table]
-    return plot_marginals(Evaluation((), {}, {"marginal": rows}).details["marginal"])
+    return plot_marginals(Evaluation((), {}, {"marginal": rows}).details["marginal"], Counted.RECORDS)
 
 
 def test_a_drawing_is_small_and_comes_out_the_same():
@@ -91,7 +92,7 @@ def test_any_name_can_be_drawn(name):
     matrix = np.array([[1.0, np.nan], [np.nan, 1.0]])
     decoded(plot_matrix(matrix, [name, "b"], what="w", caption="c", internal=False))
     rows = [(name, "synthetic", Measure("g", "m", 0.5, True))]
-    decoded(plot_intervals(rows, what="w", caption="c", reference=0.5, axis_label="x"))
+    decoded(plot_intervals(rows, Counted.RECORDS, what="w", caption="c", reference=0.5, axis_label="x"))
 
 
 @pytest.mark.parametrize(("categories", "said"), [(20, ""), (21, ". The first 20 of 21 categories")])
@@ -165,7 +166,7 @@ def test_intervals_tell_all_their_numbers():
         ("forest", "train", Measure("g", "auc_real_forest", 0.75, True)),
         ("linear", "synthetic", Measure("g", "auc_linear", None, True)),
     ]
-    plot = plot_intervals(rows, what="AUC", caption="c", reference=0.5, axis_label="AUC")
+    plot = plot_intervals(rows, Counted.RECORDS, what="AUC", caption="c", reference=0.5, axis_label="AUC")
     assert plot.internal
     assert "forest, synthetic records: 0.7000 (0.6000 to 0.8000). forest, real records: 0.7500." in plot.alt
     assert "linear" not in plot.alt

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 import report_sources as sources
 from matplotlib.text import Text
-from visits import VISITS
+from plain_words import complaints
+from visits import VISITS, visits
 
+from dpsynth.checks import Counted
+from dpsynth.evaluation import evaluate
+from dpsynth.files.text import shipped_yaml
 from dpsynth.report import blocks
 from dpsynth.report.page import folds_of, parts_of, render, to_markdown
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.words import wording
+from dpsynth.table.schema import Column
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 SPLIT = {"split": {"method": "independent", "test_fraction": 0.5}}
@@ -60,15 +68,78 @@ def test_a_table_of_records_keeps_its_words():
     assert "real records" in text and "roughness" not in text and "The ledger does not say" in text
 
 
+def test_meanings_of_subgroups_are_about_patients():
+    """Catches a frame of measures that speaks of records."""
+    frame = report().measured.to_dataframe()
+    meanings = "; ".join(set(frame.query("group == 'Subgroups'")["meaning"]))
+    assert "share of synthetic patients" in meanings and "auc among held-out patients" in meanings
+    assert "record" not in meanings
+
+
 def test_what_programs_read_stays_as_it_is():
     """Catches anchors, keys of a configuration and names of measures that are changed with the words."""
     plain, about = (
         [*parts_of(each), *folds_of(each, internal=True)] for each in (report(unit=None), report())
     )
     assert {part.anchor for part in about} == {part.anchor for part in plain}
-    code = blocks.Code("Keys", "records: all")
-    assert blocks.reworded((code,), str.upper) == (code,)
+    named = replace(report(), config={"records": "all records"})
+    assert "records: all records" in to_markdown(named) and "records: all records" in render(
+        named, "internal"
+    )
     assert "train_records" in report().measured and "synthetic_records" in report().to_dict()["table"]
+
+
+#: a column called records, with a category of that word, of patients with several rows
+NAMED = VISITS.model_copy(
+    update={
+        "columns": (
+            VISITS.table.column("day"),
+            Column(name="records", kind="binary", categories=("No record", "hospital record")),
+            VISITS.table.column("weight"),
+        ),
+        "per_patient": ("records",),
+    }
+)
+
+
+def named(n: int, seed: int) -> pd.DataFrame:
+    rows = visits(n, seed)[["id", "day", "sex", "weight"]].rename(columns={"sex": "records"})
+    return rows.assign(records=rows["records"].map({"F": "No record", "M": "hospital record"}))
+
+
+@pytest.mark.slow
+def test_data_are_never_reworded():
+    """Catches a page of patients that calls a category "No patient", or a column by another name."""
+    tables = [named(n, seed) for seed, n in enumerate((60, 60, 60))]
+    found = evaluate(tables[0], train=tables[1], test=tables[2], schema=NAMED, outcome="records", seed=0)
+    told = RunReport.of_evaluation(found)
+    words = [text.get_text() for name in told.plots for text in told.plot(name).findobj(Text)]
+    plots = [line for name in told.plots for line in (told._plots[name].alt, told._plots[name].caption)]
+    for text in (to_markdown(told), render(told, "internal"), "\n".join([*words, *plots])):
+        assert "No record" in text and "real patients" in text
+        assert not re.search(r"[Nn]o patient\b|hospital patient|predicting patients", text)
+    page = to_markdown(told)
+    assert "| records: hospital record, n (%) |" in page and "marginal[records]" in told.plots
+    assert "Models that learn records from the synthetic table" in page
+
+
+def test_every_entry_has_both_nouns_and_is_used():
+    """Catches an entry that no section asks for, a noun that is not filled in, and hard sentences."""
+    said = shipped_yaml("dpsynth.report.templates", "words.yaml")
+    code = "".join(path.read_text() for path in Path(blocks.__file__).parent.rglob("*.py"))
+    computed = r"(mean|median|counts) of columns|bounds of a (patient|row)|division of (records|patients)"
+    computed += r"|for each (patient|row)|add/remove|replace-one"
+    unused = {name for name in said if not re.search(f"[\"']{re.escape(name)}[\"']", code)}
+    assert not [name for name in unused if not re.fullmatch(computed, name)]
+    texts = [text for counted in Counted for name in said for text in _texts(wording(name, counted))]
+    assert len(texts) > 200 and not [text for text in texts if re.search(r"\{(R?r?ecords?|own)\}", text)]
+    assert not [one for text in texts for one in complaints(text, glossary=False) if "average" not in one]
+
+
+def _texts(part: object) -> list[str]:
+    if isinstance(part, str):
+        return [part]
+    return [text for each in (part.values() if isinstance(part, dict) else part) for text in _texts(each)]
 
 
 @pytest.mark.slow

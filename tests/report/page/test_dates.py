@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dpsynth
+from dpsynth.checks import Counted
 from dpsynth.report.page import render, to_markdown
 from dpsynth.report.run_report import RunReport
 from dpsynth.table.column import Column
@@ -60,7 +61,7 @@ def test_a_drawing_has_dates_on_its_axis(report):
 
     for pair in marginal_pairs(report.measured):
         if pair["column"].iloc[0] in ("came", "seen"):
-            plot = plot_marginals(pair)
+            plot = plot_marginals(pair, Counted.RECORDS)
             figure = plot.draw()
             figure.canvas.draw()
             ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]

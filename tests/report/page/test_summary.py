@@ -196,7 +196,7 @@ def test_measured_numbers_carry_their_interval_and_mark():
         {"outcome": "death"},
     )
     report = private(sources.ledger_of(), evaluation)
-    signs = similarity.closeness_section(evaluation).blocks[1].items
+    signs = similarity.closeness_section(RunReport(evaluation=evaluation)).blocks[1].items
     assert [sentence.internal for sentence in signs] == [True, True]
     assert "0.523 (0.501 to 0.545)" in signs[0].text and "0.012 (0.000 to 0.030)" in signs[1].text
     prediction = said(utility.uses_section(report))[0]

@@ -15,6 +15,7 @@ from dpsynth.evaluation.results import Evaluation, Findings, Measure, frame_rows
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tails import columns_believed
 from dpsynth.report import similarity
+from dpsynth.report.run_report import RunReport
 from dpsynth.report.similarity import column_blocks
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.words import column_value, estimate_text
@@ -127,17 +128,21 @@ def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluatio
 def test_tables_are_folded_when_all_is_well(good: Evaluation, bad: Evaluation) -> None:
     """Would catch tables that hide what is wrong, fill the page when nothing is, or drop their badges."""
     for evaluation, folded in ((good, True), (bad, False)):
-        blocks = column_blocks(evaluation)
+        blocks = column_blocks(RunReport(evaluation=evaluation))
         grids = [b for b in blocks if b.kind == "grid" and "the other" not in b.caption]
         assert len(grids) == 4
         assert [grid.folded for grid in grids] == [folded] * 3 + [True]
         assert all(any(cell.internal for cell in row) for grid in grids for row in grid.rows)
-    assert column_blocks(bad.released()) == []
+    assert column_blocks(RunReport(evaluation=bad.released())) == []
     tails = bad.details["tails"]
     first = tails[tails["column"] == "creatinine"]
     rows = pd.concat([first.assign(column=f"c{i}") for i in range(20)])
     long = Evaluation((), {}, {"tails": rows})
-    grids = [block for block in column_blocks(long) if block.kind == "grid" and "Means" in block.caption]
+    grids = [
+        block
+        for block in column_blocks(RunReport(evaluation=long))
+        if block.kind == "grid" and "Means" in block.caption
+    ]
     assert [(len(grid.rows), grid.folded) for grid in grids] == [(12, False), (8, True)]
 
 
@@ -148,7 +153,7 @@ def test_finer_files_are_named() -> None:
     details = Findings().join(*(undeclared_digits(fine, schema, name) for name in ("train", "test"))).details
     evaluation = Evaluation((), {}, details)
     assert judge(evaluation) == ()  # no fault of the synthetic table
-    _, said = similarity.similarity_section(evaluation).blocks[0].sentences
+    _, said = similarity.similarity_section(RunReport(evaluation=evaluation)).blocks[0].sentences
     assert "The real tables" in said.text and said.internal
     assert "4 values of creatinine in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
     (found,) = judge(Evaluation((), {}, undeclared_digits(fine, schema, "synthetic").details))
@@ -203,7 +208,11 @@ def test_the_interval_that_is_printed_decides(ratio, severity) -> None:
     details = {"tails": [tail("cost", "spread_ratio", (1.0, 0.9, 1.1)), tail("cost", "mean_ratio", ratio)]}
     found = {verdict.code: verdict for verdict in judge(Evaluation((), {}, details))}
     assert (found["means"].severity if "means" in found else None) == severity
-    grid = next(block for block in column_blocks(Evaluation((), {}, details)) if block.kind == "grid")
+    grid = next(
+        block
+        for block in column_blocks(RunReport(evaluation=Evaluation((), {}, details)))
+        if block.kind == "grid"
+    )
     assert estimate_text(interval, 2) in str(grid)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.attacks.trials import shifts
+from dpsynth.attacks.beliefs import shifts
 from dpsynth.audits.adversary import Setting
 from dpsynth.errors import InputError
 from dpsynth.research.adversary.dp_sgd import DpSgd, LabelledPoints, Network, clipped_gradients, watch

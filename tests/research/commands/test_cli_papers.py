@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dpsynth.attacks.tv_bounds import staircase_tv
+from dpsynth.attacks.closed_forms import staircase_tv
 from dpsynth.cli import main
 from dpsynth.research.papers.ghazi_issa import compose
 

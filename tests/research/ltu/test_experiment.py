@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from dpsynth.attacks.membership_bounds import dp_accuracy
+from dpsynth.attacks.closed_forms import dp_accuracy
 from dpsynth.errors import InputError
 from dpsynth.research.ltu import retraining
 from dpsynth.research.ltu.experiment import attack_trainer

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from dpsynth.attacks.membership_bounds import dp_accuracy
+from dpsynth.attacks.closed_forms import dp_accuracy
 from dpsynth.errors import InputError
 from dpsynth.research.ltu import scores
 from dpsynth.research.ltu.results import privacy

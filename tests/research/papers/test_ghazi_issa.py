@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
-from dpsynth.attacks.tv_bounds import staircase_tv
+from dpsynth.attacks.closed_forms import staircase_tv
 from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import largest_tv
 from dpsynth.research.papers.ghazi_issa import (

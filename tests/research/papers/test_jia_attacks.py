@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpsynth.attacks.membership_bounds import (
+from dpsynth.attacks.closed_forms import (
     dp_accuracy,
     dp_advantage,
     tv_accuracy,

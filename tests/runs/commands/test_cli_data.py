@@ -10,14 +10,13 @@ import pytest
 
 from dpsynth import datasets
 from dpsynth.cli import main
-from dpsynth.datasets import download, registry
+from dpsynth.datasets import files
 
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No file of any data set is there."""
-    for module in (registry, download):
-        monkeypatch.setattr(module, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     return tmp_path
 

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpsynth.audits import critic
-from dpsynth.audits.critic import CanaryStep, CriticAudit, MatchingAudit, audit_critic, audit_matching
+from dpsynth.audits import critic_training as critic
+from dpsynth.audits.critic_training import (
+    CanaryStep,
+    CriticAudit,
+    MatchingAudit,
+    audit_critic,
+    audit_matching,
+)
 from dpsynth.audits.releases import farthest
 from dpsynth.errors import InputError
 from dpsynth.privacy.release import Plan

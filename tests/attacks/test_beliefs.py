@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from dpsynth.attacks.trials import Game, Transcript, log_odds, log_ratios, shifts
+from dpsynth.attacks.beliefs import Game, Transcript, log_odds, log_ratios, shifts
 from dpsynth.audits import run_at_the_bound
 from dpsynth.errors import InputError
 from dpsynth.privacy.events import training_event

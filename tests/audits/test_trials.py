@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.trials import MEANING, SURE, Audited, Declared, judge_trials
+from dpsynth.audits.trials import MEANING, SURE, Audited, Declared, judge_trials
 from dpsynth.errors import InputError
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
