@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures
 from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
