@@ -28,7 +28,15 @@ from numpy.typing import NDArray
 from dpsynth.errors import ConfigError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, equal_mass
-from dpsynth.marginals.coupling import Coupling, Scored, correlations, coupled, score_ends, scores_of
+from dpsynth.marginals.coupling import (
+    Coupling,
+    Marks,
+    Scored,
+    correlations,
+    coupled,
+    score_ends,
+    scores_of,
+)
 from dpsynth.marginals.factors import Factor, conditional
 from dpsynth.marginals.features import OUTCOME_WEIGHT, PairFeatures
 from dpsynth.marginals.missing import Lacking, missing_odds, number_given
@@ -292,7 +300,7 @@ class _Fit:
             states, network.cells, coarse, tuple(ends), (root,), network, pairs, bool(self.rules)
         )
         self.odds = self._missing()
-        self.rows = Rows.empty(len(states), _POOL)
+        self.rows, self.marks = Rows.empty(len(states), _POOL), Marks.empty(len(states), _POOL)
         self.correlation = np.eye(len(states))
         if pairs is not None and draws is not None:
             self.goal, self.ridge = products_goal(pairs, draws)
@@ -302,14 +310,21 @@ class _Fit:
 
     def run(self) -> Chain:
         """Fit the columns in their order."""
-        self.chain.draw(self.chain.conditionals[0], self.rows, self.rng)
+        self._draw(self.chain.conditionals[0])
         before = [self.network.root]
         for factor in self.network.factors:
             column = self._column(factor, before)
             self.chain = replace(self.chain, conditionals=(*self.chain.conditionals, column))
-            self.chain.draw(column, self.rows, self.rng)
+            self._draw(column)
             before.append(column.column)
         return self.chain
+
+    def _draw(self, column: Conditional) -> None:
+        """Draw a column of the pool."""
+        j = column.column
+        self.chain.draw(column, self.rows, self.rng)
+        if (scored := self.scored[j]) is not None:
+            self.marks.put(j, scored, self.chain.coarse[j][self.rows.states[j]])
 
     def _missing(self) -> dict[int, tuple[int, Doubles]]:
         """Of each column whose missing values are counted: their state, and log odds by their number."""
@@ -346,10 +361,8 @@ class _Fit:
         scored, others = self.scored[j], [i for i in before if self.scored[i] is not None]
         if scored is None or not others:
             return found
-        drawn = self.chain.coarse[j][found.draw(self.rows, self.rng)]
-        places = [self.chain.coarse[i][self.rows.states[i]] for i in others]
-        known = [one for i in others if (one := self.scored[i]) is not None]
-        own, tells = correlations(scored, drawn, known, places, self.noise)
+        self.marks.put(j, scored, self.chain.coarse[j][found.draw(self.rows, self.rng)])
+        own, tells = correlations(j, others, self.scored, self.marks, self.noise)
         self.correlation[j, others] = self.correlation[others, j] = own
         columns = [i for i, told in zip(others, tells, strict=True) if told]
         if not columns:

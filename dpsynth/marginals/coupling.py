@@ -143,32 +143,58 @@ class Scored:
         return len(self.scores)
 
 
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Scores of the bins of some records, by column, shape (columns, n): 0 without a place in the order.
+
+    ``known``, of the same shape: 1 where there is a place.
+    ``bins``, of the same shape.
+    """
+
+    scores: Floats
+    known: Floats
+    bins: Ints
+
+    @classmethod
+    def empty(cls, columns: int, n: int) -> Marks:
+        """No column has a place yet."""
+        return cls(*(np.zeros((columns, n), kind) for kind in (np.float32, np.float32, np.int64)))
+
+    def put(self, column: int, scored: Scored, bins: Ints) -> None:
+        """Mark a column. Bins of ``scored.size`` and more have no place in the order."""
+        self.bins[column], self.known[column] = bins, bins < scored.size
+        self.scores[column] = np.append(scored.scores, 0.0)[np.minimum(bins, scored.size)]
+
+
 def correlations(
-    one: Scored, bins: Ints, others: Sequence[Scored], other_bins: Sequence[Ints], noise: float
+    column: int, others: Sequence[int], scored: Sequence[Scored | None], marks: Marks, noise: float
 ) -> tuple[Doubles, NDArray[np.bool_]]:
     """Correlation of a column's normal scores with those of others, by bins of records, shape (others,).
 
-    Also whether each tells something: it is strong, and more than noise. Of too few records it is 0. Bins of
-    ``size`` and more have no place in the order.
+    Also whether each tells something: it is strong, and more than noise. Of too few records it is 0.
 
     ``noise``: standard deviation of the noise in a share of the tables.
     """
-    found, tells = np.zeros(len(others)), np.zeros(len(others), dtype=bool)
-    known = bins < one.size
-    for k, (other, places) in enumerate(zip(others, other_bins, strict=True)):
-        both = known & (places < other.size)
-        if both.sum() < _FEWEST:
+    one, found, tells = scored[column], np.zeros(len(others)), np.zeros(len(others), dtype=bool)
+    rows = list(others)
+    both = marks.known[rows] @ marks.known[column]
+    products = (marks.scores[rows] @ marks.scores[column]) / np.maximum(both, 1.0)
+    for k, i in enumerate(rows):
+        other = scored[i]
+        if one is None or other is None or both[k] < _FEWEST:
             continue
-        own, their = bins[both], places[both]
-        product = float((one.scores[own] * other.scores[their]).mean())
-        rho = _polychoric(product, one.coefficients * other.coefficients)
+        terms = one.coefficients * other.coefficients
+        rho = float(products[k] / max(terms[0], _RAREST))  # of a weak one the first term is enough
+        if abs(rho) > _WEAK / 2:
+            rho = _polychoric(float(products[k]), terms)
         if abs(rho) > _STRONG:
-            shape = (one.size, other.size)
-            counts = np.bincount(own * other.size + their, minlength=one.size * other.size).reshape(shape)
+            near = (marks.known[i] * marks.known[column]) > 0
+            cells = marks.bins[column, near] * other.size + marks.bins[i, near]
+            counts = np.bincount(cells, minlength=one.size * other.size).reshape(one.size, other.size)
             far = max(_FAR_RECORDS, _HALF_NOISE * noise * counts.size)
             rho = _likeliest(counts, one.ends, other.ends, rho, far)
         deviation = noise * np.linalg.norm(one.scores) * np.linalg.norm(other.scores)
-        found[k], tells[k] = rho, abs(rho) > _WEAK and abs(product) > _NOISE * deviation
+        found[k], tells[k] = rho, abs(rho) > _WEAK and abs(products[k]) > _NOISE * deviation
     return found, tells
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from stored import read_back
 
-from dpsynth.marginals.coupling import Scored, _cells, correlations, coupled, score_ends, scores_of
+from dpsynth.marginals.coupling import Marks, Scored, _cells, correlations, coupled, score_ends, scores_of
 from dpsynth.marginals.terms import Rows
 
 
@@ -21,11 +21,14 @@ def drawn(rho: float, *cuts: list[float], n: int = 60_000) -> tuple[np.ndarray, 
 
 
 def correlation(bins: np.ndarray, sizes: tuple[int, int], noise: float = 0.0) -> float:
-    one, other = (
+    scored = [
         Scored.of(np.bincount(column[column < size], minlength=size) / len(bins))
         for column, size in zip(bins.T, sizes, strict=True)
-    )
-    found, tells = correlations(other, bins[:, 1], [one], [bins[:, 0]], noise)
+    ]
+    marks = Marks.empty(2, len(bins))
+    for j, one in enumerate(scored):
+        marks.put(j, one, bins[:, j])
+    found, tells = correlations(1, [0], scored, marks, noise)
     return float(found[0]) if tells[0] else 0.0
 
 
@@ -55,8 +58,8 @@ def test_empty_bins_are_no_fault():
     """Catches ends beyond the normal distribution where rounding makes the shares more than 1."""
     shares = np.append(np.full(49, 1 / 49), [0.0, 0.0])
     bins = np.random.default_rng(0).integers(0, 49, 5000)
-    found, _ = correlations(Scored.of(shares), bins, [Scored.of(shares)], [bins], 0.0)
-    assert np.isfinite(score_ends(shares)).all() and found[0] > 0.98
+    found = correlation(np.stack([bins, bins], axis=1), (51, 51))
+    assert np.isfinite(score_ends(shares)).all() and found > 0.98
 
 
 @pytest.mark.parametrize("rho", [-0.95, 0.3, 0.998])
