@@ -32,26 +32,26 @@ from dpsynth.marginals.coupling import (
     Coupling,
     Marks,
     Scored,
-    correlations,
     coupled,
+    normal_scores,
+    score_correlations,
     score_ends,
-    scores_of,
 )
 from dpsynth.marginals.factors import Factor, conditional
 from dpsynth.marginals.features import OUTCOME_WEIGHT, PairFeatures
 from dpsynth.marginals.missing import Lacking, missing_odds, number_given
 from dpsynth.marginals.network import BayesianNetwork, cells_of
-from dpsynth.marginals.rules import rule_shares
+from dpsynth.marginals.rules import rule_factors
 from dpsynth.marginals.statistics import PairwiseStatistics
 from dpsynth.marginals.terms import (
+    ChainTerm,
+    DrawnColumns,
     Fitting,
     Products,
     ProductsFitting,
-    Rows,
-    Table,
     TableFitting,
-    Term,
-    fitted,
+    TableTerm,
+    fit_terms,
     softmax,
 )
 from dpsynth.parallel import in_blocks
@@ -89,16 +89,16 @@ class Conditional:
 
     column: int
     base: Floats
-    terms: tuple[Term, ...] = ()
+    terms: tuple[ChainTerm, ...] = ()
 
-    def logits(self, rows: Rows) -> Floats:
+    def logits(self, rows: DrawnColumns) -> Floats:
         """Log probabilities up to a constant, shape (states, n)."""
         logits = np.repeat(self.base[:, None], rows.states.shape[1], axis=1)
         for term in self.terms:
             logits += term.logits(rows)
         return logits
 
-    def draw(self, rows: Rows, rng: np.random.Generator) -> Ints:
+    def draw(self, rows: DrawnColumns, rng: np.random.Generator) -> Ints:
         """States of all records, shape (n,).
 
         Records of one cell of the first table take uniforms in even numbers (`dpsynth.table.draws`).
@@ -107,7 +107,7 @@ class Conditional:
         for one, following in pairwise(below):  # faster than sums along the first axis
             following += one
         n = below.shape[1]
-        table = next((term for term in self.terms if isinstance(term, Table)), None)
+        table = next((term for term in self.terms if isinstance(term, TableTerm)), None)
         cell = np.zeros(n, np.int64) if table is None else table.cells(rows)
         counts = np.bincount(cell)
         order = grouped(cell, len(counts), rng)
@@ -146,7 +146,7 @@ class Chain:
         drawn = np.empty((n, len(self.binnings)), np.int64, order="F")
 
         def work(part: slice, own: np.random.Generator) -> None:
-            rows = Rows.empty(len(self.binnings), part.stop - part.start)
+            rows = DrawnColumns.empty(len(self.binnings), part.stop - part.start)
             for column in self.conditionals:
                 self.draw(column, rows, own)
             drawn[part] = rows.states.T
@@ -154,13 +154,13 @@ class Chain:
         in_blocks(work, n, _BLOCK, rng)
         return drawn
 
-    def draw(self, column: Conditional, rows: Rows, rng: np.random.Generator) -> None:
+    def draw(self, column: Conditional, rows: DrawnColumns, rng: np.random.Generator) -> None:
         """Draw one column of records."""
         j = column.column
         states = rows.states[j] = column.draw(rows, rng)
         if len(self.ends[j]):
             coupling = next((term for term in column.terms if isinstance(term, Coupling)), None)
-            rows.scores[j] = scores_of(states, self.ends[j], coupling, rows, rng)
+            rows.scores[j] = normal_scores(states, self.ends[j], coupling, rows, rng)
 
     def bins(self, states: Ints) -> Ints:
         """Bins of the tables, of states, both of shape (n, columns)."""
@@ -278,7 +278,7 @@ class _Fit:
         self.noise = network.noise_std * classes**0.5 / marginals.n
         columns = list(zip(grids, network.cells, network.binnings, strict=True))
         states, coarse = zip(*(_states(*column) for column in columns), strict=True)
-        self.rules = rule_shares(states, coarse, network.cells, schema, grids, rules)
+        self.rules = rule_factors(states, coarse, network.cells, schema, grids, rules)
         self.laws = [np.maximum(binning.probabilities, _RAREST) for binning in states]
         self.laws = [law / law.sum() for law in self.laws]
         #: of each column the number of states that lie in their order, and its bins of tables with scores
@@ -300,7 +300,7 @@ class _Fit:
             states, network.cells, coarse, tuple(ends), (root,), network, pairs, bool(self.rules)
         )
         self.odds = self._missing()
-        self.rows, self.marks = Rows.empty(len(states), _POOL), Marks.empty(len(states), _POOL)
+        self.rows, self.marks = DrawnColumns.empty(len(states), _POOL), Marks.empty(len(states), _POOL)
         self.correlation = np.eye(len(states))
         if pairs is not None and draws is not None:
             self.goal, self.ridge = products_goal(pairs, draws)
@@ -362,7 +362,7 @@ class _Fit:
         if scored is None or not others:
             return found
         self.marks.put(j, scored, self.chain.coarse[j][found.draw(self.rows, self.rng)])
-        own, tells = correlations(j, others, self.scored, self.marks, self.noise)
+        own, tells = score_correlations(j, others, self.scored, self.marks, self.noise)
         self.correlation[j, others] = self.correlation[others, j] = own
         columns = [i for i, told in zip(others, tells, strict=True) if told]
         if not columns:
@@ -371,16 +371,16 @@ class _Fit:
         coupling = coupled(columns, self.correlation[among], self.chain.ends[j], len(self.laws[j]))
         return self._fitted(factor, before, [*fixed, coupling])
 
-    def _fitted(self, factor: Factor, before: list[int], fixed: list[Term]) -> Conditional:
+    def _fitted(self, factor: Factor, before: list[int], fixed: list[ChainTerm]) -> Conditional:
         j = factor[1]
         moving = [self._table(factor), *self._products(j, before)]
         keys = [fitting.term() for fitting in moving]
-        base = fitted(self.laws[j], fixed, moving, keys, self.rows, _SWEEPS)
+        base = fit_terms(self.laws[j], fixed, moving, keys, self.rows, _SWEEPS)
         terms = [*(fitting.term() for fitting in moving), *fixed]
         obeyed = self._obeyed(j, before)
         if obeyed:  # tables hold some noise where a rule forbids all, and would be fitted to it
             terms = [*terms, *obeyed]
-            base = fitted(self.laws[j], terms, [], [], self.rows, _SWEEPS)
+            base = fit_terms(self.laws[j], terms, [], [], self.rows, _SWEEPS)
         return Conditional(j, base.astype(np.float32), tuple(terms))
 
     def _table(self, factor: Factor) -> Fitting:
@@ -389,7 +389,7 @@ class _Fit:
         law = conditional(counts).reshape(-1, counts.shape[-1])
         alone = np.bincount(coarse[j], self.laws[j], law.shape[1])
         effects = np.log(law / np.maximum(alone, _RAREST)).astype(np.float32)
-        table = Table(parents, tuple(coarse[i] for i in parents), coarse[j], effects)
+        table = TableTerm(parents, tuple(coarse[i] for i in parents), coarse[j], effects)
         return TableFitting(table, law, self.rows)
 
     def _products(self, j: int, before: list[int]) -> list[ProductsFitting]:
@@ -422,7 +422,7 @@ class _Fit:
             found.append(ProductsFitting(products, self.goal[at], self.ridge[at], self.rows))
         return found
 
-    def _counted(self, j: int, before: list[int]) -> list[Term]:
+    def _counted(self, j: int, before: list[int]) -> list[ChainTerm]:
         """The effect of what earlier columns lack."""
         if j not in self.odds:
             return []
@@ -433,7 +433,7 @@ class _Fit:
         root = self.network.root
         return [Lacking(root, self.law, tuple(columns), states, odds, float(law[state]), state, len(law))]
 
-    def _obeyed(self, j: int, before: list[int]) -> list[Term]:
+    def _obeyed(self, j: int, before: list[int]) -> list[ChainTerm]:
         """Factors of the rules that the column is the last of."""
         ready = {*before, j}
         return [rule.term(j) for rule in self.rules if j in rule.columns and ready.issuperset(rule.columns)]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.terms import Rows, Term
+from dpsynth.marginals.terms import ChainTerm, DrawnColumns
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -52,7 +52,7 @@ _RAREST = 1e-9
 
 @record
 @dataclass(frozen=True, eq=False)
-class Coupling(Term):
+class Coupling(ChainTerm):
     """How likely a column's states are by normal scores, compared with the column alone.
 
     ``columns``: earlier columns. ``slopes``, shape (columns,): of the mean score.
@@ -67,11 +67,11 @@ class Coupling(Term):
     ends: Doubles
     size: int
 
-    def mean(self, rows: Rows) -> Doubles:
+    def mean(self, rows: DrawnColumns) -> Doubles:
         """Mean score of each record, shape (n,)."""
         return np.asarray(self.slopes @ rows.scores[list(self.columns)], dtype=np.float64)
 
-    def logits(self, rows: Rows) -> Floats:
+    def logits(self, rows: DrawnColumns) -> Floats:
         """Shape (states, n)."""
         below = ndtr((self.ends[:, None] - self.mean(rows)) / self.variance**0.5)
         mass = np.maximum(np.diff(below, axis=0), _RAREST)
@@ -91,8 +91,8 @@ def score_ends(probabilities: Doubles) -> Doubles:
     return np.asarray(ndtri(np.append(0.0, below / below[-1])).clip(-_FAR, _FAR))
 
 
-def scores_of(
-    states: Ints, ends: Doubles, coupling: Coupling | None, rows: Rows, rng: np.random.Generator
+def normal_scores(
+    states: Ints, ends: Doubles, coupling: Coupling | None, rows: DrawnColumns, rng: np.random.Generator
 ) -> Floats:
     """Normal scores of records with these states, shape (n,): anywhere in the range of the state.
 
@@ -158,7 +158,8 @@ class Marks:
     @classmethod
     def empty(cls, columns: int, n: int) -> Marks:
         """No column has a place yet."""
-        return cls(*(np.zeros((columns, n), kind) for kind in (np.float32, np.float32, np.int64)))
+        scores, known = (np.zeros((columns, n), np.float32) for _ in range(2))
+        return cls(scores, known, np.zeros((columns, n), np.int64))
 
     def put(self, column: int, scored: Scored, bins: Ints) -> None:
         """Mark a column. Bins of ``scored.size`` and more have no place in the order."""
@@ -166,7 +167,7 @@ class Marks:
         self.scores[column] = np.append(scored.scores, 0.0)[np.minimum(bins, scored.size)]
 
 
-def correlations(
+def score_correlations(
     column: int, others: Sequence[int], scored: Sequence[Scored | None], marks: Marks, noise: float
 ) -> tuple[Doubles, NDArray[np.bool_]]:
     """Correlation of a column's normal scores with those of others, by bins of records, shape (others,).

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, softmax
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.terms import Floats, Ints, Rows, Term
+from dpsynth.marginals.terms import ChainTerm, DrawnColumns, Floats, Ints
 
 Doubles = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _LEAST, _RAREST = 1e-12, 1e-6
 
 @record
 @dataclass(frozen=True, eq=False)
-class Lacking(Term):
+class Lacking(ChainTerm):
     """The effect of what earlier columns lack on a column's missing value.
 
     ``root``: the first column. ``law``, shape (its states, numbers): distribution of the number given it.
@@ -53,7 +53,7 @@ class Lacking(Term):
     state: int
     size: int
 
-    def logits(self, rows: Rows) -> Floats:
+    def logits(self, rows: DrawnColumns) -> Floats:
         """Shape (states, n)."""
         logs = np.log(np.maximum(self.law, _LEAST))[rows.states[self.root]]
         for column, state, odds in zip(self.columns, self.states, self.odds, strict=False):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, make_binning
 from dpsynth.marginals.network import cells_of
-from dpsynth.marginals.terms import Rows, Table
+from dpsynth.marginals.terms import DrawnColumns, TableTerm
 from dpsynth.table.derived import derived_numbers, modelled_inputs
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.expressions import Expression
@@ -42,7 +42,7 @@ _BINS, _RULE_DRAWS, _TRIES = 12, 2_000, 10
 
 
 @dataclass(frozen=True, eq=False)
-class RuleShares:
+class RuleFactor:
     """The log share of records that obey a rule.
 
     ``columns``: those that the rule reads. ``labels``, shapes (states,): cell of each of their states.
@@ -53,23 +53,23 @@ class RuleShares:
     labels: tuple[Ints, ...]
     logs: NDArray[np.float32]
 
-    def term(self, column: int) -> Table:
+    def term(self, column: int) -> TableTerm:
         """The factor of one of the columns given the others."""
         place = self.columns.index(column)
         others = [k for k in range(len(self.columns)) if k != place]
         effects = np.moveaxis(self.logs, place, -1).reshape(-1, self.logs.shape[place])
         parents, labels = tuple(self.columns[k] for k in others), tuple(self.labels[k] for k in others)
-        return Table(parents, labels, self.labels[place], np.ascontiguousarray(effects))
+        return TableTerm(parents, labels, self.labels[place], np.ascontiguousarray(effects))
 
 
-def rule_shares(
+def rule_factors(
     binnings: Sequence[Binning],
     coarser: Sequence[Ints],
     cells: Sequence[Doubles],
     schema: Schema,
     grids: Sequence[Grid],
     rules: Sequence[Expression],
-) -> list[RuleShares]:
+) -> list[RuleFactor]:
     """The share of each rule that any combination of states breaks, unless its combinations are too many.
 
     ``binnings``: states of each modelled column. ``coarser``, shapes (states,): bin of each state.
@@ -91,7 +91,7 @@ def rule_shares(
             shares = _shares(own, [cells[j] for j in columns], [grids[j] for j in columns], schema, rule, rng)
             logs = np.log(np.maximum(shares, math.exp(_NEVER)))
             if logs.any():
-                found.append(RuleShares(columns, tuple(labels), logs.astype(np.float32)))
+                found.append(RuleFactor(columns, tuple(labels), logs.astype(np.float32)))
     return found
 
 
@@ -107,10 +107,10 @@ def check_possible(schema: Schema, rules: Sequence[Expression]) -> None:
     cells = [np.full(grid.size, 1.0 / grid.size) for grid in grids]
     binnings = [make_binning(grid, p, _BINS) for grid, p in zip(grids, cells, strict=True)]
     same = [np.arange(binning.size) for binning in binnings]
-    factors = rule_shares(binnings, same, cells, schema, grids, rules)
+    factors = rule_factors(binnings, same, cells, schema, grids, rules)
     rng, counts = np.random.default_rng(0), np.zeros(len(rules), np.int64)
     for _ in range(_TRIES):
-        rows = Rows.empty(len(grids), _RULE_DRAWS)
+        rows = DrawnColumns.empty(len(grids), _RULE_DRAWS)
         for j, binning in enumerate(binnings):
             weights = np.repeat(binning.probabilities[:, None], _RULE_DRAWS, axis=1)
             for factor in factors:

@@ -4,7 +4,7 @@ Column j of a chain (`dpsynth.marginals.chain`) has the distribution
 
     p(x_j = v | earlier)  ~  exp(base_j(v) + sum of terms).
 
-A :class:`Table` has one effect for each cell of earlier columns and of the column. :class:`Products` are
+A :class:`TableTerm` has one effect for each cell of earlier columns and of the column. :class:`Products` are
 linear in numbers of the earlier columns times numbers of the column. `dpsynth.marginals.coupling` has the
 third kind. A term is fitted by steps towards the moments that it should have: of a table these are the shares
 of its cells (iterative scaling, Darroch and Ratcliff 1972), of products their means (Newton's method with a
@@ -40,7 +40,7 @@ _WORK, _FEWEST = 40_000_000, 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DrawnColumns:
     """Records of which some columns are drawn.
 
     ``states``, shape (columns, n): of the drawn columns.
@@ -51,18 +51,18 @@ class Rows:
     scores: Floats
 
     @classmethod
-    def empty(cls, columns: int, n: int) -> Rows:
+    def empty(cls, columns: int, n: int) -> DrawnColumns:
         """Records without any column."""
         return cls(np.zeros((columns, n), np.int64), np.zeros((columns, n), np.float32))
 
 
 @record
 @dataclass(frozen=True, eq=False)
-class Term(ABC):
+class ChainTerm(ABC):
     """What earlier columns add to the log probability of each state of a column."""
 
     @abstractmethod
-    def logits(self, rows: Rows) -> Floats:
+    def logits(self, rows: DrawnColumns) -> Floats:
         """Shape (states, n)."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Term(ABC):
 
 @record
 @dataclass(frozen=True, eq=False)
-class Table(Term):
+class TableTerm(ChainTerm):
     """An effect for each cell of a table of earlier columns and the column.
 
     ``parents``: earlier columns. ``labels``, shapes (states,): cell of each of their states.
@@ -85,14 +85,14 @@ class Table(Term):
     child: Ints
     effects: Floats
 
-    def cells(self, rows: Rows) -> Ints:
+    def cells(self, rows: DrawnColumns) -> Ints:
         """Cell of the parents of each record, shape (n,)."""
         cell = np.zeros(rows.states.shape[1], np.int64)
         for column, label in zip(self.parents, self.labels, strict=True):
             cell = cell * (int(label.max()) + 1) + label[rows.states[column]]
         return cell
 
-    def logits(self, rows: Rows) -> Floats:
+    def logits(self, rows: DrawnColumns) -> Floats:
         """Shape (states, n)."""
         return self.effects.T[self.child].take(self.cells(rows), axis=1)
 
@@ -103,7 +103,7 @@ class Table(Term):
 
 @record
 @dataclass(frozen=True, eq=False)
-class Products(Term):
+class Products(ChainTerm):
     """Numbers of earlier columns times numbers of the column, all multiplied by the outcome if there is one.
 
     ``columns``: earlier columns. ``numbers``, shapes (states, numbers): those of their states.
@@ -119,7 +119,7 @@ class Products(Term):
     child: Floats
     effects: Floats
 
-    def values(self, rows: Rows) -> Floats:
+    def values(self, rows: DrawnColumns) -> Floats:
         """Numbers of the earlier columns of each record, shape (numbers, n)."""
         pairs = zip(self.columns, self.numbers, strict=True)
         values = np.vstack([table.T.take(rows.states[column], axis=1) for column, table in pairs])
@@ -127,7 +127,7 @@ class Products(Term):
             values *= self.times[rows.states[self.outcome]]
         return values
 
-    def logits(self, rows: Rows) -> Floats:
+    def logits(self, rows: DrawnColumns) -> Floats:
         """Shape (states, n)."""
         return np.asarray(self.child @ (self.effects.T @ self.values(rows)))
 
@@ -154,7 +154,7 @@ class Fitting(ABC):
         """Change of the effects, by the probabilities of the groups, shape (groups, n)."""
 
     @abstractmethod
-    def term(self) -> Term:
+    def term(self) -> ChainTerm:
         """The term as it is."""
 
 
@@ -164,7 +164,7 @@ class TableFitting(Fitting):
     ``law``, shape (cells of the parents, cells of the column).
     """
 
-    def __init__(self, table: Table, law: Doubles, rows: Rows) -> None:
+    def __init__(self, table: TableTerm, law: Doubles, rows: DrawnColumns) -> None:
         self.table, self.effects = table, table.effects.copy()
         self.cell = table.cells(rows)
         self.n, number = len(self.cell), len(law)
@@ -190,9 +190,9 @@ class TableFitting(Fitting):
         self.effects += move.astype(np.float32)
         return move.astype(np.float32)
 
-    def term(self) -> Table:
+    def term(self) -> TableTerm:
         """The table with its effects."""
-        return Table(self.table.parents, self.table.labels, self.table.child, self.effects)
+        return TableTerm(self.table.parents, self.table.labels, self.table.child, self.effects)
 
 
 class ProductsFitting(Fitting):
@@ -201,7 +201,7 @@ class ProductsFitting(Fitting):
     ``goal``, ``ridge``, of the shape of the effects: means, and how much an effect of 1 costs.
     """
 
-    def __init__(self, products: Products, goal: Doubles, ridge: Doubles, rows: Rows) -> None:
+    def __init__(self, products: Products, goal: Doubles, ridge: Doubles, rows: DrawnColumns) -> None:
         self.products, self.effects = products, products.effects.copy()
         self.goal, self.ridge = goal, np.maximum(ridge, _LEAST)
         self.values = products.values(rows)
@@ -247,12 +247,12 @@ def softmax(logits: Floats) -> Floats:
     return logits
 
 
-def fitted(
+def fit_terms(
     law: Doubles,
-    fixed: Sequence[Term],
+    fixed: Sequence[ChainTerm],
     moving: Sequence[Fitting],
-    keys: Sequence[Term],
-    rows: Rows,
+    keys: Sequence[ChainTerm],
+    rows: DrawnColumns,
     sweeps: int,
 ) -> Doubles:
     """Fit terms to their moments, and the base to the distribution of the column's states, in turns.

@@ -15,12 +15,20 @@ from sklearn.linear_model import LogisticRegression
 from stored import read_back
 
 from dpsynth.marginals.chain import Conditional
-from dpsynth.marginals.terms import Products, ProductsFitting, Rows, Table, TableFitting, fitted, softmax
+from dpsynth.marginals.terms import (
+    DrawnColumns,
+    Products,
+    ProductsFitting,
+    TableFitting,
+    TableTerm,
+    fit_terms,
+    softmax,
+)
 from dpsynth.table.schema import Column, Schema
 
 
-def rows_of(*columns: np.ndarray) -> Rows:
-    rows = Rows.empty(len(columns) + 1, len(columns[0]))
+def rows_of(*columns: np.ndarray) -> DrawnColumns:
+    rows = DrawnColumns.empty(len(columns) + 1, len(columns[0]))
     rows.states[: len(columns)] = columns
     return rows
 
@@ -36,8 +44,8 @@ def test_a_table_alone_is_met_exactly(seed):
     weight = np.bincount(labels[0][rows.states[0]] * 3 + rows.states[1], minlength=6) / 5000
     cells = weight @ law
     p = cells[child] * np.array([1.0, 0.3, 1.0, 0.7])  # two states of one cell keep their ratio
-    table = TableFitting(Table((0, 1), labels, child, np.zeros((6, 3), np.float32)), law, rows)
-    base = fitted(p, [], [table], [table.term()], rows, 5)
+    table = TableFitting(TableTerm((0, 1), labels, child, np.zeros((6, 3), np.float32)), law, rows)
+    base = fit_terms(p, [], [table], [table.term()], rows, 5)
     shares = softmax(Conditional(2, base.astype(np.float32), (table.term(),)).logits(rows))
     for cell in range(6):
         mine = labels[0][rows.states[0]] * 3 + rows.states[1] == cell
@@ -61,7 +69,7 @@ def test_products_without_noise_are_a_logistic_regression():
     goal = (x @ np.where(y, 1.0, -1.0) / n)[:, None]
     fitting = ProductsFitting(products, goal, np.zeros((3, 1)), rows)
     p = np.array([1 - y.mean(), y.mean()])
-    fitted(p, [], [fitting], [products], rows, 8)
+    fit_terms(p, [], [fitting], [products], rows, 8)
     theirs = LogisticRegression(C=1e9).fit(x.T, y).coef_[0]
     np.testing.assert_allclose(2 * fitting.effects[:, 0], theirs, atol=5e-3)
 
@@ -90,7 +98,7 @@ def test_noise_is_shrunk():
             (0,), (number,), None, np.zeros(0, np.float32), number, np.zeros((1, 1), np.float32)
         )
         fitting = ProductsFitting(products, np.array([[0.1]]), np.array([[ridge]]), rows)
-        fitted(np.array([0.5, 0.5]), [], [fitting], [products], rows, 8)
+        fit_terms(np.array([0.5, 0.5]), [], [fitting], [products], rows, 8)
         effects.append(float(fitting.effects[0, 0]))
     assert effects[0] > 0.09 and effects[1] < 0.012
 
@@ -100,7 +108,7 @@ def test_draws_are_those_of_the_probabilities_and_even():
     rng = np.random.default_rng(0)
     rows = rows_of(rng.integers(0, 2, 3001))
     law = np.array([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9]])
-    table = Table((0,), (np.arange(2),), np.arange(3), np.log(np.maximum(law, 1e-12)).astype(np.float32))
+    table = TableTerm((0,), (np.arange(2),), np.arange(3), np.log(np.maximum(law, 1e-12)).astype(np.float32))
     drawn = Conditional(1, np.zeros(3, np.float32), (table,)).draw(rows, rng)
     for k in range(2):
         mine = drawn[rows.states[0] == k]

@@ -7,8 +7,16 @@ import pytest
 from scipy.stats import multivariate_normal
 from stored import read_back
 
-from dpsynth.marginals.coupling import Marks, Scored, _cells, correlations, coupled, score_ends, scores_of
-from dpsynth.marginals.terms import Rows
+from dpsynth.marginals.coupling import (
+    Marks,
+    Scored,
+    _cells,
+    coupled,
+    normal_scores,
+    score_correlations,
+    score_ends,
+)
+from dpsynth.marginals.terms import DrawnColumns
 
 
 def drawn(rho: float, *cuts: list[float], n: int = 60_000) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +36,7 @@ def correlation(bins: np.ndarray, sizes: tuple[int, int], noise: float = 0.0) ->
     marks = Marks.empty(2, len(bins))
     for j, one in enumerate(scored):
         marks.put(j, one, bins[:, j])
-    found, tells = correlations(1, [0], scored, marks, noise)
+    found, tells = score_correlations(1, [0], scored, marks, noise)
     return float(found[0]) if tells[0] else 0.0
 
 
@@ -93,7 +101,7 @@ def test_states_have_the_probabilities_of_a_normal_distribution_given_two_others
     rng = np.random.default_rng(0)
     values = rng.multivariate_normal(np.zeros(3), full, 400_000)
     near = values[(abs(values[:, 0] - 1) < 0.1) & (abs(values[:, 1] + 0.5) < 0.1), 2]
-    rows = Rows.empty(3, 1)
+    rows = DrawnColumns.empty(3, 1)
     rows.scores[2], rows.scores[0] = 1.0, -0.5
     logits = coupling.logits(rows)[:, 0]
     share = p * np.exp(logits[:4])
@@ -107,12 +115,12 @@ def test_states_have_the_probabilities_of_a_normal_distribution_given_two_others
 def test_scores_stay_in_their_states_and_missing_ones_follow_the_others():
     """Catches scores that leave their states, and a missing value's score that tells nothing."""
     ends = score_ends(np.full(4, 0.25))
-    rows = Rows.empty(2, 9000)
+    rows = DrawnColumns.empty(2, 9000)
     rng = np.random.default_rng(1)
     rows.scores[0] = rng.standard_normal(9000)
     states = rng.integers(0, 5, 9000)
     coupling = coupled([0], np.array([[1, 0.9], [0.9, 1]]), ends, 5)
-    scores = scores_of(states, ends, coupling, rows, rng)
+    scores = normal_scores(states, ends, coupling, rows, rng)
     known = states < 4
     assert (scores[known] >= ends[states[known]] - 1e-5).all()
     assert (scores[known] <= ends[states[known] + 1] + 1e-5).all()

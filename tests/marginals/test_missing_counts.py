@@ -12,7 +12,7 @@ from stored import read_back
 
 from dpsynth.marginals.missing import Lacking, missing_odds
 from dpsynth.marginals.statistics import MarginalsRelease, panel_of
-from dpsynth.marginals.terms import Rows
+from dpsynth.marginals.terms import DrawnColumns
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
 
@@ -149,7 +149,7 @@ def test_a_columns_share_given_what_others_lack_is_that_of_bayes():
     law = np.array([[0.6, 0.1, 0.1, 0.2], [0.1, 0.2, 0.3, 0.4]])
     odds = missing_odds(law[0], np.array([0.3, 0.3, 0.3]))
     term = Lacking(0, law, (1, 2), np.array([2, 2]), odds, 0.3, 1, 3)
-    rows = Rows.empty(4, 8)
+    rows = DrawnColumns.empty(4, 8)
     rows.states[:3] = list(zip(*itertools.product([0, 1], [0, 2], [1, 2]), strict=True))
     given = 1 / (1 + np.exp(-odds))
     for k, (root, first, second) in enumerate(rows.states[:3].T):

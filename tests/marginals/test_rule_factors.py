@@ -12,11 +12,11 @@ from stored import read_back
 
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError
-from dpsynth.marginals import rules as rule_factors
+from dpsynth.marginals import rules as of_rules
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.chain import fit_chain
-from dpsynth.marginals.rules import RuleShares, check_possible, rule_shares
-from dpsynth.marginals.terms import Rows
+from dpsynth.marginals.rules import RuleFactor, check_possible, rule_factors
+from dpsynth.marginals.terms import DrawnColumns
 from dpsynth.table.grid import Grid
 
 SCHEMA = Schema(
@@ -42,9 +42,9 @@ def binnings() -> list[Binning]:
     return [Binning.from_labels(label, p) for label, p in zip(LABELS, cells(), strict=True)]
 
 
-def shares(rules=SCHEMA.rules) -> list[RuleShares]:
+def shares(rules=SCHEMA.rules) -> list[RuleFactor]:
     same = [np.arange(binning.size) for binning in binnings()]
-    return rule_shares(binnings(), same, cells(), SCHEMA, GRIDS, rules)
+    return rule_factors(binnings(), same, cells(), SCHEMA, GRIDS, rules)
 
 
 def enumerated() -> dict[tuple[int, ...], list[np.ndarray]]:
@@ -80,20 +80,20 @@ def test_shares_are_those_of_all_records_within_the_bins():
 
 def test_a_rule_of_too_many_combinations_leaves_the_others_theirs(monkeypatch):
     """Catches a rule beyond the cap that ends the list or takes another's place, and a cap off by one."""
-    monkeypatch.setattr(rule_factors, "_MOST", 20)  # the rule of `low` and `high` has as many, the other 40
+    monkeypatch.setattr(of_rules, "_MOST", 20)  # the rule of `low` and `high` has as many, the other 40
     for (rule,) in (shares(), shares(SCHEMA.rules[::-1])):
         assert rule.columns == (0, 1) and rule.logs.shape == (4, 5)
         assert (rule.logs[3, 0] < -20) and (rule.logs[:, 4] == 0).all()  # a missing value obeys
-    monkeypatch.setattr(rule_factors, "_MOST", 19)
+    monkeypatch.setattr(of_rules, "_MOST", 19)
     assert shares() == []
     check_possible(SCHEMA, SCHEMA.rules)
 
 
 def test_a_rule_of_many_states_takes_their_bins(monkeypatch):
     """Catches fine states that leave a rule without a factor, or bins that are read as states."""
-    monkeypatch.setattr(rule_factors, "_MOST", 20)
+    monkeypatch.setattr(of_rules, "_MOST", 20)
     fine = [Binning.from_labels(np.arange(len(p)), p) for p in cells()]
-    (rule,) = rule_shares(fine, list(LABELS), cells(), SCHEMA, GRIDS, SCHEMA.rules)
+    (rule,) = rule_factors(fine, list(LABELS), cells(), SCHEMA, GRIDS, SCHEMA.rules)
     assert [label.tolist() for label in rule.labels] == [label.tolist() for label in LABELS[:2]]
     np.testing.assert_allclose(np.exp(rule.logs), np.exp(shares()[0].logs), atol=0.1)
 
@@ -103,7 +103,7 @@ def test_the_term_of_a_column_has_the_shares_by_its_states(column):
     """Catches a factor with its axes exchanged."""
     rule = shares()[1]
     states = np.array(list(itertools.product(range(4), range(5), range(2)))).T
-    rows = Rows.empty(3, states.shape[1])
+    rows = DrawnColumns.empty(3, states.shape[1])
     rows.states[:] = states
     for k, logits in enumerate(rule.term(column).logits(rows)):
         moved = states.copy()
