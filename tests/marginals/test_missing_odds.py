@@ -11,7 +11,7 @@ from scipy.special import expit
 from dpsynth.marginals.missing import missing_odds, number_given
 
 
-@pytest.mark.parametrize("size", [6, 100])
+@pytest.mark.parametrize("size", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_hundred_columns_have_their_shares(size):
     """Catches odds of independent columns, and powers of odds that overflow: of two kinds of records one
     lacks most values.
