@@ -347,9 +347,7 @@ class _Fit:
                 means += with_root[self.chain.coarse[network.root], network.binnings[j].labels[-1]]
             else:
                 means += share
-        # the columns' shares give a more precise mean of the number than its own noisy distribution
-        shift = float(law @ np.arange(len(law))) - float(means @ root)
-        self.law = number_given(law, root, means + shift)
+        self.law = number_given(law, root, means)
         odds = missing_odds(law, shares)
         return {j: (int(states[j]), own) for j, own in zip(panel, odds, strict=True)}
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit, softmax
 
 from dpsynth.files.codec import record
@@ -70,17 +71,35 @@ class Lacking(ChainTerm):
 
 
 def _polynomial(odds: Doubles) -> Doubles:
-    """Elementary symmetric polynomials of all degrees from 0."""
-    found = np.ones(1)
+    """Logarithms of elementary symmetric polynomials of all degrees from 0."""
+    found, scale = np.ones(1), 0.0
     for one in odds:
         found = np.convolve(found, [1.0, one])
-    return found
+        largest = found.max()
+        found, scale = found / largest, scale + np.log(largest)
+    return np.log(np.maximum(found, np.finfo(float).tiny)) + scale
+
+
+def _with_mean(law: Doubles, mean: float) -> Doubles:
+    """The distribution of a number that has this mean and is nearest to another one (Csiszar 1975).
+
+    A noisy distribution's mean adds up the noise of its cells times their number. Columns' shares give a more
+    precise one. A mean beyond the numbers that the distribution has becomes the nearest that it can have.
+    """
+    numbers, logs = np.arange(len(law)), np.log(np.maximum(law, _LEAST))
+
+    def tilted(slope: float) -> Doubles:
+        return np.asarray(softmax(logs + slope * numbers))
+
+    if not tilted(-_FAR) @ numbers < mean < tilted(_FAR) @ numbers:
+        return tilted(np.copysign(_FAR, mean - law @ numbers))
+    return tilted(brentq(lambda slope: float(tilted(slope) @ numbers) - mean, -_FAR, _FAR))
 
 
 def missing_odds(law: Doubles, shares: Doubles) -> Doubles:
     """Log odds of each column's missing value given their number, shape (columns, columns + 1).
 
-    ``law``, shape (columns + 1,): probabilities of 0, 1, ... missing values, with the mean ``shares.sum()``.
+    ``law``, shape (columns + 1,): probabilities of 0, 1, ... missing values.
     ``shares``, shape (columns,): probability of each column to be missing.
 
     Examples
@@ -89,7 +108,8 @@ def missing_odds(law: Doubles, shares: Doubles) -> Doubles:
     >>> odds.round(1).tolist()
     [[-12.0, 0.0, 12.0], [-12.0, 0.0, 12.0]]
     """
-    shares = np.clip(shares, 1e-6, 1.0 - 1e-6)
+    shares = np.clip(shares, _RAREST, 1.0 - _RAREST)
+    law = _with_mean(law, float(shares.sum()))
     odds = shares / (1.0 - shares)
     for _ in range(_ROUNDS):
         given = _given(odds)
@@ -104,8 +124,8 @@ def _given(odds: Doubles) -> Doubles:
     every = _polynomial(odds)
     others = np.stack([_polynomial(np.delete(odds, j)) for j in range(len(odds))])
     found = np.zeros((len(odds), len(every)))
-    found[:, 1:] = odds[:, None] * others / np.maximum(every[1:], _LEAST)
-    return np.clip(found, 0.0, 1.0)
+    found[:, 1:] = np.exp(np.minimum(np.log(odds)[:, None] + others - every[1:], 0.0))
+    return found
 
 
 def number_given(law: Doubles, root: Doubles, means: Doubles) -> Doubles:
@@ -113,7 +133,8 @@ def number_given(law: Doubles, root: Doubles, means: Doubles) -> Doubles:
 
     It is the one nearest to independence (Csiszar 1975) that has a mean for each state of the root.
 
-    ``law``, ``root``: probabilities of numbers, and of the root's states.
+    ``law``, ``root``: probabilities of numbers, and of the root's states. The law is brought to the mean of
+        ``means``.
     ``means``, shape (root's states,).
 
     Examples
@@ -121,6 +142,7 @@ def number_given(law: Doubles, root: Doubles, means: Doubles) -> Doubles:
     >>> number_given(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([0.2, 0.8])).round(2).tolist()
     [[0.8, 0.2], [0.2, 0.8]]
     """
+    law = _with_mean(law, float(means @ root))
     numbers, slope = np.arange(len(law)), np.zeros(len(root))
     rows, columns = np.log(np.maximum(root, _LEAST)), np.log(np.maximum(law, _LEAST))
     a, b = rows.copy(), columns.copy()

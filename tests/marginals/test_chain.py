@@ -185,7 +185,7 @@ def test_a_saved_chain_draws_the_same_records(released):
     chain = chain_of(cohort(), SCHEMA, released, np.random.default_rng(5), pairs=2.0)
     again = read_back(chain)
     kinds = {type(term).__name__ for column in chain.conditionals for term in column.terms}
-    assert kinds == {"Table", "Products", "Coupling"}
+    assert kinds == {"TableTerm", "Products", "Coupling"}
     for n in (0, 1, 5000):
         one, other = (each.sample(n, np.random.default_rng(0)) for each in (chain, again))
         assert one.shape == (n, 6)

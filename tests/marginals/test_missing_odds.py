@@ -11,11 +11,10 @@ from scipy.special import expit
 from dpsynth.marginals.missing import missing_odds, number_given
 
 
-@pytest.mark.parametrize("size", [6, 100])
+@pytest.mark.parametrize("size", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_hundred_columns_have_their_shares(size):
-    """Catches odds of independent columns, and powers of odds that overflow.
-
-    Of two kinds of records, one lacks most and the other little.
+    """Catches odds of independent columns, and powers of odds that overflow: of two kinds of records one
+    lacks most values.
     """
     odds = np.exp(np.random.default_rng(size).normal(0.0, 1.5, size))
     kinds = [odds * factor / (1 + odds * factor) for factor in (0.1, 8.0)]

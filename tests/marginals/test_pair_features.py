@@ -82,7 +82,7 @@ def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
 
 @pytest.mark.parametrize("rare", [1e-3, 1e-4, 3e-5, 1e-9])
 def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float) -> None:
-    """Catches lengths by sums that cancel: one column is long, the others nearly constant."""
+    """Catches lengths by sums that cancel: one column is long, others constant but for one in millions."""
     wide = np.array([0.7, 0.1, 0.1, 0.05, 0.05])
     tables = [bin_numbers(Binning(np.arange(5), wide), ordered=False, apart=0)]
     for share in (rare, rare / 3):

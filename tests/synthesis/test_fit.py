@@ -152,7 +152,7 @@ def test_rules_and_places_within_bins_read_no_records(refined):
         model.fit(records, schema=schema, ledger=Told(first.ran))
         states.append((apart(model.model_), model.sample(500, random_state=0)))
     ((record, arrays), sample), ((other, others), again) = states
-    assert record == other and record["sampler"]["base_model"]["rules"] and arrays.keys() == others.keys()
+    assert record == other and record["sampler"]["records"]["ruled"] and arrays.keys() == others.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, others[name])
     pd.testing.assert_frame_equal(sample, again)
