@@ -92,7 +92,7 @@ def _with_mean(law: Doubles, mean: float) -> Doubles:
         return np.asarray(softmax(logs + slope * numbers))
 
     if not tilted(-_FAR) @ numbers < mean < tilted(_FAR) @ numbers:
-        return tilted(np.copysign(_FAR, mean - law @ numbers))
+        return tilted(float(np.copysign(_FAR, mean - law @ numbers)))
     return tilted(brentq(lambda slope: float(tilted(slope) @ numbers) - mean, -_FAR, _FAR))
 
 
