@@ -170,7 +170,8 @@ def test_it_is_saved_and_sampled_many_times(model: DPChain, tmp_path: Path) -> N
     again = DPChain.load(model.save(tmp_path / "model"))
     assert again.get_params() == model.get_params()
     many = again.sample_many(3, 1000, random_state=0)
-    assert all(np.abs(correlations(made) - correlations(table())).max() < 0.2 for made in many)
+    # noise in tables of 484 cells weakens them twice; of independent columns the distance is 0.59
+    assert all(np.abs(correlations(made) - correlations(table())).max() < 0.3 for made in many)
     with pytest.raises(InputError, match="generator chain"):
         dpsynth.load(tmp_path / "model")
 

@@ -60,8 +60,8 @@ class Counted(Sampler):
     number: int
 
     @property
-    def network(self):
-        return self.of.network
+    def chain(self):
+        return self.of.chain
 
     def draw(self, encoder, n, rng):
         return self.of.draw(encoder, n, rng)
