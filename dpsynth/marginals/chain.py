@@ -253,11 +253,12 @@ def fit_chain(
 
     ``schema``: with the derived columns that rules read.
     """
-    alone = _Fit(network, marginals, None, None, rng, schema, rules).run()
+    fit = _Fit(network, marginals, rng, schema, rules)
+    alone = fit.run()
     if pairs is None:
         return alone
-    draws = alone.bins(alone.sample(_DRAWS, rng))
-    return _Fit(network, marginals, pairs, draws, rng, schema, rules).run()
+    fit.add(pairs, alone.bins(alone.sample(_DRAWS, rng)))
+    return fit.run()
 
 
 class _Fit:
@@ -267,13 +268,12 @@ class _Fit:
         self,
         network: BayesianNetwork,
         marginals: Marginals,
-        pairs: PairwiseStatistics | None,
-        draws: Ints | None,
         rng: np.random.Generator,
         schema: Schema,
         rules: Sequence[Expression],
     ) -> None:
-        self.network, self.pairs, self.rng, grids = network, pairs, rng, marginals.grids
+        self.network, self.rng, grids = network, rng, marginals.grids
+        self.pairs: PairwiseStatistics | None = None
         classes = network.binnings[network.root].size if network.kind == "tan" else 1
         self.noise = network.noise_std * classes**0.5 / marginals.n
         columns = list(zip(grids, network.cells, network.binnings, strict=True))
@@ -297,19 +297,24 @@ class _Fit:
         ]
         root = Conditional(network.root, np.log(self.laws[network.root]).astype(np.float32))
         self.chain = Chain(
-            states, network.cells, coarse, tuple(ends), (root,), network, pairs, bool(self.rules)
+            states, network.cells, coarse, tuple(ends), (root,), network, None, bool(self.rules)
         )
         self.odds = self._missing()
-        self.rows, self.marks = DrawnColumns.empty(len(states), _POOL), Marks.empty(len(states), _POOL)
-        self.correlation = np.eye(len(states))
-        if pairs is not None and draws is not None:
-            self.goal, self.ridge = products_goal(pairs, draws)
-            both = zip(pairs.features.tables, pairs.features.halves, coarse, strict=True)
-            tables = [(table[label], half[label]) for table, half, label in both]
-            self.numbers, self.halves = [one for one, _ in tables], [half for _, half in tables]
+
+    def add(self, pairs: PairwiseStatistics, draws: Ints) -> None:
+        """Let the next run fit products as well. ``draws``: bins of a chain without them."""
+        self.pairs = pairs
+        self.goal, self.ridge = products_goal(pairs, draws)
+        both = zip(pairs.features.tables, pairs.features.halves, self.chain.coarse, strict=True)
+        tables = [(table[label], half[label]) for table, half, label in both]
+        self.numbers, self.halves = [one for one, _ in tables], [half for _, half in tables]
 
     def run(self) -> Chain:
         """Fit the columns in their order."""
+        columns = len(self.laws)
+        self.chain = replace(self.chain, conditionals=self.chain.conditionals[:1], pairs=self.pairs)
+        self.rows, self.marks = DrawnColumns.empty(columns, _POOL), Marks.empty(columns, _POOL)
+        self.correlation = np.eye(columns)
         self._draw(self.chain.conditionals[0])
         before = [self.network.root]
         for factor in self.network.factors:
@@ -372,13 +377,12 @@ class _Fit:
     def _fitted(self, factor: Factor, before: list[int], fixed: list[ChainTerm]) -> Conditional:
         j = factor[1]
         moving = [self._table(factor), *self._products(j, before)]
-        keys = [fitting.term() for fitting in moving]
-        base = fit_terms(self.laws[j], fixed, moving, keys, self.rows, _SWEEPS)
+        base = fit_terms(self.laws[j], fixed, moving, self.rows, _SWEEPS)
         terms = [*(fitting.term() for fitting in moving), *fixed]
         obeyed = self._obeyed(j, before)
         if obeyed:  # tables hold some noise where a rule forbids all, and would be fitted to it
             terms = [*terms, *obeyed]
-            base = fit_terms(self.laws[j], terms, [], [], self.rows, _SWEEPS)
+            base = fit_terms(self.laws[j], terms, [], self.rows, _SWEEPS)
         return Conditional(j, base.astype(np.float32), tuple(terms))
 
     def _table(self, factor: Factor) -> Fitting:

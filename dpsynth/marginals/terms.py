@@ -251,18 +251,17 @@ def fit_terms(
     law: Doubles,
     fixed: Sequence[ChainTerm],
     moving: Sequence[Fitting],
-    keys: Sequence[ChainTerm],
     rows: DrawnColumns,
     sweeps: int,
 ) -> Doubles:
     """Fit terms to their moments, and the base to the distribution of the column's states, in turns.
 
     ``law``, shape (states,): that distribution.
-    ``fixed``: terms that stay. ``keys``: the terms of ``moving``.
+    ``fixed``: terms that stay.
 
     Returns the base, shape (states,): the logarithm of what each state has before any term.
     """
-    alike = [term.alike() for term in (*fixed, *keys)]
+    alike = [term.alike() for term in (*fixed, *(fitting.term() for fitting in moving))]
     log = np.log(np.maximum(law, _SHARE))
     if not alike:
         return log

@@ -45,7 +45,7 @@ def test_a_table_alone_is_met_exactly(seed):
     cells = weight @ law
     p = cells[child] * np.array([1.0, 0.3, 1.0, 0.7])  # two states of one cell keep their ratio
     table = TableFitting(TableTerm((0, 1), labels, child, np.zeros((6, 3), np.float32)), law, rows)
-    base = fit_terms(p, [], [table], [table.term()], rows, 5)
+    base = fit_terms(p, [], [table], rows, 5)
     shares = softmax(Conditional(2, base.astype(np.float32), (table.term(),)).logits(rows))
     for cell in range(6):
         mine = labels[0][rows.states[0]] * 3 + rows.states[1] == cell
@@ -69,7 +69,7 @@ def test_products_without_noise_are_a_logistic_regression():
     goal = (x @ np.where(y, 1.0, -1.0) / n)[:, None]
     fitting = ProductsFitting(products, goal, np.zeros((3, 1)), rows)
     p = np.array([1 - y.mean(), y.mean()])
-    fit_terms(p, [], [fitting], [products], rows, 8)
+    fit_terms(p, [], [fitting], rows, 8)
     theirs = LogisticRegression(C=1e9).fit(x.T, y).coef_[0]
     np.testing.assert_allclose(2 * fitting.effects[:, 0], theirs, atol=5e-3)
 
@@ -98,7 +98,7 @@ def test_noise_is_shrunk():
             (0,), (number,), None, np.zeros(0, np.float32), number, np.zeros((1, 1), np.float32)
         )
         fitting = ProductsFitting(products, np.array([[0.1]]), np.array([[ridge]]), rows)
-        fit_terms(np.array([0.5, 0.5]), [], [fitting], [products], rows, 8)
+        fit_terms(np.array([0.5, 0.5]), [], [fitting], rows, 8)
         effects.append(float(fitting.effects[0, 0]))
     assert effects[0] > 0.09 and effects[1] < 0.012
 
