@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -176,3 +177,13 @@ def test_a_notebook_runs_and_shows_its_plots(notebook, tmp_path):
     ).execute()
     shown = [output for cell in book.cells for output in cell.get("outputs", ())]
     assert any("image/png" in output.get("data", {}) for output in shown)
+
+
+def test_what_a_notebook_imports_exists():
+    """Catches a name that moved: notebooks themselves run among the slow tests alone."""
+    for notebook in [*NOTEBOOKS, *(ROOT / "dpsynth").rglob("*.ipynb")]:
+        cells = json.loads(notebook.read_text("utf-8"))["cells"]
+        lines = [line for cell in cells if cell["cell_type"] == "code" for line in cell["source"]]
+        for line in lines:
+            if re.match("(from|import) dpsynth", line):
+                exec(line, {})

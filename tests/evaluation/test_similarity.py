@@ -17,6 +17,7 @@ from dpsynth.evaluation.resemblance import cell_counts, similarity
 from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import sampled
+from dpsynth.report.run_report import RunReport
 from dpsynth.report.similarity import _associations
 from dpsynth.table.schema import Column, Schema
 
@@ -228,5 +229,7 @@ def test_many_columns_are_compared_by_a_part_of_their_pairs(monkeypatch: pytest.
     assert "parts" not in compared(made, train, None, rng=rng, records="all").details
     (sentence,) = sampled(Evaluation((), details=found.details))
     assert sentence.startswith("Comparing associations used a random 4 of 10 pairs of columns. This adds a")
-    page = "".join(str(block) for block in _associations(Evaluation((), details=found.details)))
+    page = "".join(
+        str(block) for block in _associations(RunReport(evaluation=Evaluation((), details=found.details)))
+    )
     assert "The heat maps show 3 of 5 columns, chosen at random." in page
