@@ -9,6 +9,7 @@ per patient. A chain of rows forgets a patient after a few rows. A level does no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -196,6 +197,13 @@ class PatientSchema(TableSchema):
         """The most rows of a patient that are used."""
         return self.most
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy with other fields. What was derived from the fields is derived anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
+
     def computable(self, name: str, inputs: Iterable[str]) -> bool:
         """Whether a formula can be declared: of a column per patient, but the order, if its inputs are."""
         fits = all(one in self.per_patient for one in inputs) == (name in self.per_patient)
@@ -348,7 +356,7 @@ class PatientSchema(TableSchema):
         apart |= {self.order: ordered(apart[self.order])} if self.order in apart else {}
         return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
 
-    @property
+    @cached_property
     def table(self) -> Schema:
         """The columns as a schema of rows, without the unit.
 
@@ -383,7 +391,7 @@ class PatientSchema(TableSchema):
         """As in :class:`~dpsynth.table.schema.Schema`, with ``rows`` if these fields are unreviewed."""
         return ("rows",) * bool(self.rows_unreviewed) + super().undecided
 
-    @property
+    @cached_property
     def clock(self) -> Column:
         """The order of rows as a number, of days where it is a date. Histories hold its values."""
         order = self.column(self.order)
@@ -396,13 +404,13 @@ class PatientSchema(TableSchema):
             name=order.name, kind="integer" if step.is_integer() else "continuous", unit="days", **ends
         )
 
-    @property
+    @cached_property
     def rows(self) -> Schema:
         """The columns that may change from row to row, without derived ones."""
         own = self.table.modelled
         return own.select([name for name in own.names if name not in self.per_patient])
 
-    @property
+    @cached_property
     def variables(self) -> tuple[Column, ...]:
         """The columns that may change from row to row, without the one that orders the rows."""
         return tuple(column for column in self.rows.columns if column.name != self.order)
@@ -417,14 +425,14 @@ class PatientSchema(TableSchema):
             return [column]
         return _course(column) if column.name in self.increasing else _levels_of_variable(column)
 
-    @property
+    @cached_property
     def presences(self) -> tuple[Presence, ...]:
         """Columns and rows of files that may be missing in a row, in the order in which they are drawn."""
         if self.files:
             return self.folder.presences
         return tuple(Presence(column.name, (column.name,)) for column in self.variables if column.missing)
 
-    @property
+    @cached_property
     def levels(self) -> Schema:
         """The schema of the table with one row for each patient."""
         own = self.table.modelled

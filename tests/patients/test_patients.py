@@ -56,6 +56,15 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
             assert counts[level["grade mode"]] == counts.max()
 
 
+def test_a_copy_with_other_fields_has_levels_of_its_own():
+    """Catches levels, rows or variables of the schema that was copied: each is made once for a schema."""
+    assert (VISITS.levels["rows"].upper, VISITS.timed) == (6, True) and "lab" in VISITS.rows.names
+    few = VISITS.model_copy(update={"most": 3, "per_patient": ("sex", "lab")})
+    assert few.levels["rows"].upper == 3 and "lab" not in few.rows.names
+    assert "lab mean" not in few.levels.names and "lab mean" in VISITS.levels.names
+    assert few != VISITS and few.model_copy(update={"most": 6, "per_patient": ("sex",)}) == VISITS
+
+
 def test_a_value_per_patient_is_one_of_their_own_rows():
     """Catches a missing value that another patient fills in, and a first row that hides a value."""
     frame = wards(60, seed=1)
