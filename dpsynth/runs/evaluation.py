@@ -1,7 +1,8 @@
 """The judgement of a run's table: evaluation and attacks, after the table was made or again later.
 
-Nothing is fitted, and no privacy budget is used. The report is written anew after each part, each file under
-a temporary name that is renamed. An interrupt leaves the parts before it.
+Nothing is fitted, and no privacy budget is used. The report is written anew after each part. Its page, whose
+figures take most of the time, is written once at the end. Each file has a temporary name first and is
+renamed. An interrupt leaves the parts before it.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def evaluate_run(
     stages: Stages | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Evaluate and attack a run's table as its configuration says, and write the report after each.
+    """Evaluate and attack a run's table as its configuration says. Write the report after each, and its page.
 
     ``made`` are the synthetic table, of which the first records are judged, and both parts of the real one.
     """
@@ -102,14 +103,17 @@ def evaluate_run(
             studies = [study.effects(tables.schema) for study in own]
             found = evaluate_tables(tables, config.evaluate.replicating(studies), stages)
             seconds = done.add("evaluate", start, evaluation=found)
-            done.write(done.folder)
+            done.folder.write_report(done.report)
             say(f"evaluated in {seconds:.1f} s")
     if config.attacked and len(done.problems) == before:
         with done.kept("the attack"):
             start = time.perf_counter()
             seconds = done.add("attack", start, attempts=attempts_on(config, tables, model, stages))
-            done.write(done.folder)
+            done.folder.write_report(done.report)
             say(f"attacked in {seconds:.1f} s")
+    if config.evaluate.enabled or config.attacked:
+        with done.kept("drawing the report's page"):
+            done.folder.write_page(done.report)
 
 
 def judge_again(
