@@ -47,6 +47,15 @@ def unaudited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
 
 
+@pytest.fixture
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits and simulated attacks of a run with a tenth of their trials, which tests/audits judges."""
+    monkeypatch.setattr("dpsynth.audits.configuration.QUICK", 200)
+    monkeypatch.setattr("dpsynth.audits.configuration.TRIED", 20)
+    monkeypatch.setattr("dpsynth.audits.adversary.SIMULATED", 100)
+    monkeypatch.setattr("dpsynth.audits.adversary.WATCHED", 2)
+
+
 @pytest.fixture(autouse=True)
 def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave what takes time out of the many runs whose tests are about something else."""
@@ -55,8 +64,7 @@ def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     if "slow" not in request.keywords:
         request.getfixturevalue("projected")
         monkeypatch.setattr("dpsynth.synthesis.default_rules.has_pairwise_statistics", lambda *args: False)
-    if "audited" not in request.keywords:
-        request.getfixturevalue("unaudited")
+    request.getfixturevalue("few_trials" if "audited" in request.keywords else "unaudited")
     if "drawn" not in request.keywords:
         request.getfixturevalue("undrawn")
 

@@ -37,6 +37,7 @@ def test_python_example_runs(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trials")
 def test_shell_commands_run(tmp_path, monkeypatch, capsys):
     """Catches a README whose commands fail or leave something else, on a reader's own table.
 
@@ -47,7 +48,7 @@ def test_shell_commands_run(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     table = load("randhie")
-    table.frame.rename(columns={"limitation": "died"}).head(3000).to_csv("patients.csv", index=False)
+    table.frame.rename(columns={"limitation": "died"}).head(1000).to_csv("patients.csv", index=False)
     commands = [line for part in blocks("shell") for line in part.splitlines() if line.startswith("dpsynth ")]
     assert len(commands) >= 5
     first, *rest = [shlex.split(line, comments=True)[1:] for line in commands]

@@ -63,7 +63,6 @@ def test_no_record_moves_a_step_by_more_than_the_noise_allows():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("eager_steps")
 def test_a_record_is_taken_with_its_probability():
     """Catches a differing record that is in every step, or in none, where steps are sampled."""
     seen = run(watched(q=0.25, steps=200, multiplier=0.05, critic_learning_rate=1e-4), 0)

@@ -220,7 +220,7 @@ def test_intervals_of_rows_cover_the_truth():
     """Catches rows that are taken for independent, and an interval that a patient of many rows breaks."""
     rng = np.random.default_rng(10)
     column = Column(name="cost", kind="continuous", lower=0, upper=99)
-    schema, runs = Schema(columns=(column,)), 300
+    schema, runs = Schema(columns=(column,)), 150
     covered, naive = dict.fromkeys(("mean", "spread", "high", "zero"), 0), 0
 
     def rows(n: int) -> pd.DataFrame:
@@ -243,7 +243,8 @@ def test_intervals_of_rows_cover_the_truth():
             covered[name] += end.lower <= truth <= end.upper
         (found,) = by_measure(column_tails(real, made, schema))
         naive += found["mean_ratio"].lower <= 1 <= found["mean_ratio"].upper
-    assert all(count / runs > 0.92 for count in covered.values()), covered
+    # an interval of 95 % covers the truth in .9 or fewer of 150 tables with a probability of 0.8 %
+    assert all(count / runs > 0.9 for count in covered.values()), covered
     assert naive / runs < 0.85
 
 

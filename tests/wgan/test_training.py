@@ -70,6 +70,7 @@ def test_a_wider_batch_is_not_cut():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_points_in_a_file_are_sampled_as_those_that_are_held(monkeypatch, tmp_path):
     """Catches other records, or zeros as records, in the steps on a table larger than memory."""
     held = make(steps=12).run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))

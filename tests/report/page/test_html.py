@@ -19,6 +19,7 @@ from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.events import gaussian_event, non_private_event
 from dpsynth.privacy.guarantee import STRATIFIED
+from dpsynth.report.figure import Plot
 from dpsynth.report.page import MODES, PARTS, render, write_page
 from dpsynth.report.run_report import RunReport
 
@@ -76,10 +77,16 @@ IN_VIEW = (
 )
 
 
-@pytest.mark.slow
+def stand_in(plot: Plot) -> tuple[str, bool]:
+    words = base64.b64encode(f"{plot.alt} {plot.caption}".encode()).decode()
+    return f"data:image/svg+xml;base64,{words}", False
+
+
 def test_what_has_no_room_is_in_the_folds(report, monkeypatch):
     """Catches rows, figures or findings that are lost, or come twice, where there is more than is shown."""
     pages = []
+    # a figure is told by its words, without its lines
+    monkeypatch.setattr(Plot, "_drawn", property(stand_in))
     for most in (10**6, 1):
         for name in IN_VIEW:
             monkeypatch.setattr(f"dpsynth.report.{name}", most)
