@@ -125,15 +125,15 @@ def test_an_effect_that_is_lost_is_seen() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.kind)
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 20])
-def test_few_records(model: EffectsModel, n: int) -> None:
+def test_few_records(model: EffectsModel) -> None:
     """A traceback or a warning for a table from which little or nothing can be told."""
-    result = found(table(n, 5), table(60, 6), model)
-    if n <= 5:
-        assert all(measure.value is None for measure in result.measures)
-        assert "synthetic: " in result.measures[0].detail
-        assert "No estimate from the synthetic records" in told(result)["note"]
-    assert told(found(table(60, 6), table(n, 5), model))["n_synthetic"] > 0
+    for n in (0, 1, 2, 3, 5, 8, 20):
+        result = found(table(n, 5), table(60, 6), model)
+        if n <= 5:
+            assert all(measure.value is None for measure in result.measures)
+            assert "synthetic: " in result.measures[0].detail
+            assert "No estimate from the synthetic records" in told(result)["note"]
+        assert told(found(table(60, 6), table(n, 5), model))["n_synthetic"] > 0
 
 
 def changed(**columns) -> pd.DataFrame:

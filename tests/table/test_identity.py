@@ -240,10 +240,10 @@ def in_parts(ids: Ids, folder: Path) -> set:
 
 
 def sides(ids: Ids, split: Callable) -> set:
-    """The rows that every split of 40 leaves on one side."""
+    """The rows that every split of 20 leaves on one side."""
     table = PatientTable(ids.frame(), SCHEMA, "made")
-    where = np.zeros((len(ids.values), 40), bool)
-    for seed in range(40):
+    where = np.zeros((len(ids.values), 20), bool)
+    for seed in range(20):
         try:
             where[split(table, 0.5, seed)[1].frame["row"], seed] = True
         except DataError as problem:  # one side of so small a table is empty

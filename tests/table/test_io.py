@@ -311,10 +311,17 @@ def noted(path: Path, rows: list[str], order: Sequence[int], sep: str) -> list:
     return read_table(path, NOTED)["age"].dropna().tolist()
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
-@pytest.mark.parametrize("sep", [",", "\t"])
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
-@pytest.mark.parametrize("between", [0, 1, 20])
+@pytest.mark.parametrize(
+    ("between", "order", "sep", "name"),
+    [
+        (0, (0, 1, 2), ",", "t.csv"),
+        (0, (0, 2, 1), "\t", "t.csv.gz"),
+        (1, (2, 0, 1), "\t", "t.csv"),
+        (1, (0, 1, 2), ",", "t.csv.gz"),
+        (20, (0, 2, 1), ",", "t.csv"),
+        (20, (2, 0, 1), "\t", "t.csv.gz"),
+    ],
+)
 def test_a_quote_that_swallows_records_is_refused(between, order, sep, name, tmp_path):
     """Catches two rows with a stray quote in a column that nobody reads, and the loss of all between them."""
     honest = [[str(k), "FM"[k % 2], ["ok", "", "3 tablets"][k % 3]] for k in range(20, 20 + between)]
@@ -348,7 +355,6 @@ def test_a_quote_of_an_odd_row_swallows_none(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
 @pytest.mark.parametrize(
     "note",
     [
@@ -362,10 +368,11 @@ def test_a_quote_of_an_odd_row_swallows_none(tmp_path):
         "1,2\n3,4\n5,6",
     ],
 )
-def test_a_note_of_several_lines_is_read(note, order, tmp_path):
+def test_a_note_of_several_lines_is_read(note, tmp_path):
     """Catches a clinician's note with commas and line breaks that is taken for swallowed records."""
     rows = [["50", "F", f'"{note}"'], ["", "F", "ok"], ["51", "M", f'"{note}"']]
-    assert noted(tmp_path / "t.csv", rows, order, ",") == [50, 51]
+    for order in ((0, 1, 2), (2, 0, 1), (0, 2, 1)):
+        assert noted(tmp_path / "t.csv", rows, order, ",") == [50, 51], order
 
 
 def test_a_quote_that_never_closes_is_named_by_its_line(tmp_path):

@@ -230,7 +230,7 @@ def test_all_wrong_columns_are_named_worst_first() -> None:
 def test_strangers_are_seldom_called_wrong() -> None:
     """Catches a page of quality on which chance alone often names a column."""
     rng = np.random.default_rng(2)
-    pages = [measured(table(n, int(rng.integers(2**31)))) for n in (150, 400, 1500) for _ in range(20)]
+    pages = [measured(table(n, int(rng.integers(2**31)))) for n in (150, 400, 1500) for _ in range(10)]
     warned = [any(v.severity in ("caution", "bad") for v in judge(page)) for page in pages]
     assert np.mean(warned) <= 0.1
 
