@@ -64,7 +64,7 @@ def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
     """Catches a contradiction that a script does not hear of."""
     half = property(lambda self: 0.3 * self.noise_multiplier * self.l2_sensitivity)
     monkeypatch.setattr(GaussianRelease, "noise_std", half)
-    status, text, _ = audit(capsys, config, "--trials", 1500, "--json")
+    status, text, _ = audit(capsys, config, "--trials", 500, "--json")
     assert status == 1 and json.loads(text)["failed"] == ["single-column counts", "base model tables"]
 
 

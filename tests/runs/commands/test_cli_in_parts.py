@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from dask_workers import threads
 
 from dpsynth.cli import main
 from dpsynth.privacy import Ledger
@@ -37,12 +38,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def in_threads(monkeypatch):
+    """Workers in threads of this process, where a process is not what is tested."""
+    monkeypatch.setattr("dpsynth.parallel.connected", lambda *given, **named: threads())
+
+
 FIT = "fit --schema schema.yaml --epsilon 3 --delta 1e-5 --workers 1"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("data", ["parts", "whole.parquet"])
-def test_fit_and_sample(data, folder, capsys):
+def test_fit_and_sample(data, folder, capsys, request):
+    if data != "parts":
+        request.getfixturevalue("in_threads")
     assert main(f"{FIT} --data {data} --out model --json".split()) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert [entry["name"] for entry in fitted["entries"]] == ["single-column counts", "base model tables"]
@@ -108,6 +117,7 @@ def hospital(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_threads")
 def test_patients_are_fitted_and_sampled_in_parts(hospital, capsys):
     """Catches a folder of patients that is read as one of linked files, and samples that are rows."""
     assert main(f"{FIT_VISITS} --workers 1 --out model".split()) == 0
@@ -130,6 +140,7 @@ def test_linked_files_are_not_read_in_parts(hospital, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_threads")
 def test_a_wrong_record_costs_nothing(folder, capsys):
     """Catches a folder whose ledger says that something was spent on a fit that never read a count."""
     pd.DataFrame({"age": [30], "crea": [1.0], "died": [7]}).to_parquet("parts/c.parquet")
