@@ -79,17 +79,20 @@ def test_copies_fall_below_one_half() -> None:
 
 @pytest.mark.slow
 def test_a_fresh_draw_is_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch an interval too narrow for overlapping folds (17 % of alarms without the correction)."""
+    """Would catch an interval too narrow for overlapping folds (17 % of alarms without the correction).
+
+    Of 100 comparisons, more than 10 alarm with a probability of 1.1 % at a rate of 5 %, and of 97 % at 17 %.
+    """
     monkeypatch.setattr(module, "_boosting", lambda nominal, seed: CLASSIFIERS[LOGISTIC].make(0))
     monkeypatch.setattr(module, "_tree_features", lambda part, schema: distance_features(part, schema))
     monkeypatch.setattr(module, "shuffled_losses", lambda *given: np.zeros(len(SCHEMA)))
     rng = np.random.default_rng(3)
     alarms = 0
-    for _ in range(150):
+    for _ in range(100):
         found = discriminate(draw(rng, 100), draw(rng, 100), SCHEMA, rng=rng)
         estimate = found.auc[LOGISTIC]
         alarms += not estimate.lower <= 0.5 <= estimate.upper
-    assert alarms <= 12
+    assert alarms <= 10
 
 
 def test_separated_tables_give_finite_numbers() -> None:
