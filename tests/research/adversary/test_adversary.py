@@ -123,10 +123,11 @@ def test_the_critic_is_refused_what_it_cannot_do():
 
 
 @pytest.mark.slow
-def test_the_critic_stays_within_its_bound():
+def test_the_critic_stays_within_its_bound(request):
     """Catches a critic whose records move a step by more than the accounting allows, or hardly at all."""
-    made_up = play(of_critic(choice="worst-case", noise_multiplier=1.0), belief=0.9, runs=100)
-    replaced = play(of_critic(neighbour="replaced", noise_multiplier=2.0), belief=0.9, runs=10)
+    made_up = play(of_critic(choice="worst-case", noise_multiplier=1.0), belief=0.9, runs=50)
+    request.getfixturevalue("eager_steps")  # so few that to compile them takes longer
+    replaced = play(of_critic(neighbour="replaced", noise_multiplier=2.0), belief=0.9, runs=2)
     for played in (made_up, replaced):
         assert played.moved.min() > 0.05 and played.moved.max() < 1 + 1e-4
         assert not any(attempt.contradicts for attempt in played.attempts(0.999))
@@ -136,11 +137,13 @@ def test_the_critic_stays_within_its_bound():
 
 
 @pytest.mark.slow
-def test_a_quick_look_has_the_worst_case_and_this_table():
+@pytest.mark.usefixtures("eager_steps", "few_trials")
+def test_a_quick_look_has_the_worst_case_and_this_table(monkeypatch):
     """Catches a run's report whose adversary plays another plan, or a simulation marked as about records."""
     points = np.hstack([RNG.random((40, 3)), np.eye(2)[RNG.integers(2, size=40)]])
     training = TrainingSettings(critic_hidden=(8, 6), generator_hidden=(5,), latent=3)
     plan = Plan(sampling_prob=0.5, expected_batch=20.0, steps=100, noise_multiplier=8.0)
+    monkeypatch.setattr(critic, "WATCHED_STEPS", 5)
     advantage, passed, real = quick_attempts(plan, training, LAYOUT, points, name="toy")
     assert advantage.proved == pytest.approx(Profile([plan.event]).tv())
     assert not (advantage.internal or passed.internal) and real.internal
