@@ -262,7 +262,7 @@ def test_the_priors_path_is_one_mechanism():
     """Catches noise that several releases of a fit share, and a release that rests on more than is posted."""
     schema = Schema(columns=tuple(column for column in SCHEMA.columns if column.name != "lab"), n_public=300)
     options = marginals_options(epsilon=10.0, delta=DELTA)
-    result = audit_path(schema, options, trials=300, rng=np.random.default_rng(4))
+    result = audit_path(schema, options, trials=200, rng=np.random.default_rng(4))
     assert not result.failed and result.tv.lower >= AWAKE * result.expected_tv > 0.2
     assert result.declared["epsilon"] == pytest.approx(10.0, abs=0.07)
     assert abs(result.tv.value - result.declared["tv"]) < 0.1

@@ -214,9 +214,14 @@ def test_roles_are_symmetric(tables: tuple[np.ndarray, np.ndarray]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 5), (8, 3), (3, 8), (9, 8), (6, 20)])
-@pytest.mark.parametrize("law", ["normal", "binary"])
-def test_expectation_is_one_half(n: int, m: int, law: str) -> None:
+@pytest.mark.parametrize(
+    ("law", "n", "m"),
+    [
+        *(("normal", *sizes) for sizes in [(2, 2), (5, 5), (8, 3), (3, 8), (9, 8), (6, 20)]),
+        *(("binary", *sizes) for sizes in [(5, 5), (8, 3), (3, 8)]),
+    ],
+)
+def test_expectation_is_one_half(law: str, n: int, m: int) -> None:
     """Would catch a bias of a few hundredths: same distribution, each side alone, within 4.5 errors."""
     rng = np.random.default_rng(n * 100 + m)
     draw = (

@@ -126,10 +126,10 @@ def test_a_new_kind_goes_through_fit_sample_and_report(toy: None, table: pd.Data
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("projected", "unaudited")
+@pytest.mark.usefixtures("projected", "unaudited", "undrawn")
 def test_a_new_kind_goes_through_a_whole_run(toy: None, table: pd.DataFrame, tmp_path: Path) -> None:
     """Catches an evaluator, an attack, a page or a catalogue that asks for a kind's name."""
-    table = table[:1000]
+    table = table[:600]
     described(table).to_yaml(tmp_path / "s.yaml")
     table.to_csv(tmp_path / "d.csv", index=False)
     out = tmp_path / "run"

@@ -135,9 +135,11 @@ class Records:
         labs = labs[labs["charttime"].between(begin, end)]
         v: dict[str, list[float]] = {}
         for concept in self.limits.index:
+            sources = (("chartevents", chart), ("labevents", labs))
             rows = [
-                self.inside(self.of(chart, "chartevents", concept), concept),
-                self.inside(self.of(labs, "labevents", concept), concept),
+                self.inside(self.of(frame, source, concept), concept)
+                for source, frame in sources
+                if (source, concept) in self.chosen
             ]
             v[concept] = [float(x) for found in rows for x in found["v"]]
         v["gcs"] = []
