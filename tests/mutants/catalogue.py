@@ -174,8 +174,10 @@ def _same(node: object, pattern: object) -> bool:
         return type(node) is type(pattern) and node == pattern
     if isinstance(pattern, ast.expr_context):
         return isinstance(node, ast.expr_context)
+    if type(node) is not type(pattern):
+        return False
     kept = {"body", "orelse"} if _open(pattern) else set()
-    return type(node) is type(pattern) and all(
+    return all(
         _same(getattr(node, field, None), value)
         for field, value in ast.iter_fields(pattern)
         if field not in kept
