@@ -820,7 +820,7 @@ CRITIC = {"generator": "wgan-gp", "steps": 4, "training": SMALL}
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch, eager_steps: None, few_trials: None) -> None:
     """So few audited steps of a critic that to compile their three programs would take the longest."""
-    monkeypatch.setattr("dpsynth.audits.critic._CALL", 1)
+    monkeypatch.setattr("dpsynth.audits.critic_training._CALL", 1)
     monkeypatch.setattr("dpsynth.audits.adversary.WATCHED_STEPS", 5)
     monkeypatch.setattr("dpsynth.audits.configuration.QUICK", 20)
 
