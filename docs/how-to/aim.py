@@ -18,7 +18,7 @@ import mbi
 
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.chain_fit import fit_chain
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.privacy.events import exponential_mechanism_event, gaussian_event, non_private_event
 from dpsynth.privacy.loss import ADD_REMOVE
@@ -143,8 +143,8 @@ class AimOptions(FitOptions):
         columns = Columns(described.levels.modelled, n, n_std, share=0.2)
         return Parts((columns, Rounds(self.rounds, share=0.8)), (), delta)
 
-    def build(self, described, reading, *, refine=True):
-        model = super().build(described, reading, refine=refine)
+    def build(self, described, reading):
+        model = super().build(described, reading)
         rounds, columns = reading.of(Rounds), reading.of(Columns)
         chain = fit_chain(rounds, columns, None, reading.rng, model.schema)
         return replace(model, sampler=Chained(chain))

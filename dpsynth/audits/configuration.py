@@ -103,7 +103,7 @@ def releases_of(
     # a fit chooses by its noisy count: everything that it could read
     plan = plan_fit(records, schema, options, rng, ledger, also=also, every=schema.n_public is None)
     # without further parts nothing more is read, and a chain takes time
-    model = read_parts(plan, Reading(ledger, records, rng, plan.n), refine=bool(also))
+    model = read_parts(plan, Reading(ledger, records, rng, plan.n, refine=bool(also)))
     critic = plan.parts.of(Critic)
     training = None if critic is None else critic.settings
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0

@@ -443,7 +443,7 @@ def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np
     for trial, coin in enumerate(coins):
         ledger = ScoringLedger(without, made_up)
         records = FrameRecords(made_up if coin else without)
-        read_parts(plan, Reading(ledger, records, rng, plan.n), refine=False)
+        read_parts(plan, Reading(ledger, records, rng, plan.n, refine=False))
         scores[trial] = ledger.score
     return judge_trials(
         "base model's path",

@@ -1,7 +1,8 @@
 """Coarse bins of every column, made from released single-column counts.
 
 Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
-equal released mass (quantiles of the private distribution). Rare categories share one bin. Missing values
+equal released mass (quantiles of the private distribution). Rare categories share one bin, unless they stand
+out of the noise. Missing values
 and special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
 laboratory values.
 """
@@ -19,8 +20,10 @@ from dpsynth.privacy.records import GridAxis
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.grid import Grid, Marginals
 
-#: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
+#: Categories rarer than this fraction of an even share, 1/n_bins, share one bin if noise would hide them.
 _RARE = 0.25
+#: A category stands out from so many deviations of the noise in its row on, and from this probability on.
+_STANDS, _RAREST = 2.0, 1 / 500
 #: Expected absolute noise of a table of two ordered columns, as a part of the records.
 _NOISE = 0.23
 
@@ -80,12 +83,15 @@ def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
     return labels
 
 
-def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, keep: bool = False) -> Binning:
+def make_binning(
+    grid: Grid, probabilities: NDArray[np.float64], n_bins: int, *, keep: bool = False, rarest: float = 1.0
+) -> Binning:
     """Bins of one column from its released probabilities.
 
     ``probabilities``, shape (grid.size,).
     ``n_bins``: most bins of present values of an ordered column, at least 1.
     ``keep``: keep every cell apart (the outcome).
+    ``rarest``: a category of this probability keeps a bin of its own, however few bins there are.
     """
     if keep:
         labels = np.arange(grid.size)
@@ -93,7 +99,7 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
         labels = equal_mass(probabilities[: grid.present], n_bins)
         labels = np.append(labels, labels[-1] + np.arange(1, grid.size - grid.present + 1))
     else:
-        rare = probabilities < _RARE / n_bins
+        rare = probabilities < min(_RARE / n_bins, rarest)
         rare[grid.present :] = False
         labels = np.empty(grid.size, dtype=np.int64)
         labels[~rare] = np.arange((~rare).sum())
@@ -141,8 +147,13 @@ class Bins:
         ``noise_std``: standard deviation of the noise in a cell of the tables, see `default_bins`.
         """
         most = default_bins(marginals.n, noise_std, classes)
+        # a row of so many cells has noise of this size
+        row_std = max(noise_std, 1.0) * (classes * most) ** 0.5
+        rarest = max(_STANDS * row_std / marginals.n, _RAREST)
         columns = enumerate(zip(marginals.grids, marginals.probabilities, strict=True))
-        binnings = tuple(make_binning(grid, p, most, keep=j == root) for j, (grid, p) in columns)
+        binnings = tuple(
+            make_binning(grid, p, most, keep=j == root, rarest=rarest) for j, (grid, p) in columns
+        )
         return cls(marginals.grids, binnings, marginals.n)
 
     @cached_property

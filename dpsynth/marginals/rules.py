@@ -2,7 +2,7 @@
 
 A state is a range of values, so a rule holds for all, for some or for none of the records with given states.
 The share that obeys is found by drawing values within states. It is a factor of the distribution of the
-rule's last column, given those before it (`dpsynth.marginals.chain`). So states come as often as they do
+rule's last column, given those before it (`dpsynth.marginals.chain_fit`). So states come as often as they do
 among records that obey, and none come that cannot obey. Only public rules and released numbers are read.
 Post-processing, free of cost.
 """

@@ -6,7 +6,7 @@ They are counts of single columns, of the pairs that a choice with noise names, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -20,7 +20,7 @@ from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures
 from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
-from dpsynth.privacy.exponential_mechanism import SCORE_STEP, check_epsilon, choose
+from dpsynth.privacy.exponential_mechanism import check_epsilon, choose, in_score_steps
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.records import Axes, CycleAxis, GridAxis, MissingAxis, Records, ResidueAxis
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
@@ -295,15 +295,15 @@ class EdgesRelease(Adaptive[Bins]):
         """Each pair's distance from independence: private, sensitivity 1 each, shape (columns, columns)."""
         bins = self.given
         pairs = list(combinations(self.columns, 2))
-        tables = records.counts([(bins.axes[a], bins.axes[b]) for a, b in pairs])
-        return pair_scores(dict(zip(pairs, tables, strict=True)), bins.binnings, bins.n)
+        tables = records.each_count((bins.axes[a], bins.axes[b]) for a, b in pairs)
+        return pair_scores(zip(pairs, tables, strict=True), bins.binnings, bins.n)
 
     def __call__(self, records: Records, rng: np.random.Generator) -> list[Family]:
         """Choose. A ledger calls it when the choices are posted."""
         binnings = self.given.binnings
         classes = binnings[self.root].size if self.kind == "tan" else 1
         allowance = noise_allowance(binnings, self.table_std, classes)
-        return self._families(self.scores(records) - _rounded(allowance), rng)
+        return self._families(self.scores(records) - in_score_steps(allowance), rng)
 
     def _families(self, scores: NDArray[np.float64], rng: np.random.Generator) -> list[Family]:
         columns = self.columns
@@ -317,7 +317,7 @@ class EdgesRelease(Adaptive[Bins]):
 
 
 def pair_scores(
-    tables: dict[tuple[int, int], NDArray[np.int64]], binnings: Sequence[Binning], n: float
+    tables: Iterable[tuple[tuple[int, int], NDArray[np.int64]]], binnings: Sequence[Binning], n: float
 ) -> NDArray[np.float64]:
     """Distance of every pair's counts from independence, before the noise is allowed for.
 
@@ -327,14 +327,10 @@ def pair_scores(
     Returns array, shape (columns, columns), symmetric, zero for other pairs.
     """
     scores = np.zeros((len(binnings), len(binnings)))
-    for (a, b), counts in tables.items():
-        independent = _rounded(n * np.outer(binnings[a].probabilities, binnings[b].probabilities))
+    for (a, b), counts in tables:
+        independent = in_score_steps(n * np.outer(binnings[a].probabilities, binnings[b].probabilities))
         scores[a, b] = scores[b, a] = np.abs(counts - independent).sum()
     return scores
-
-
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.rint(values / SCORE_STEP) * SCORE_STEP
 
 
 def noise_allowance(binnings: Sequence[Binning], noise_std: float, classes: int = 1) -> NDArray[np.float64]:
@@ -400,7 +396,7 @@ def n_choices(n_columns: int) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# The base model's tables: counts of the columns that it joins, with Gaussian noise.
+# Tables of chosen columns: counts with Gaussian noise.
 #
 # If the outcome is a parent of all, it is also counted with each other column alone. A classifier needs
 # those two-way tables. The sum of a three-way table over its third column adds up the noise of all its
@@ -412,28 +408,28 @@ OUTCOME_SHARE = 1.0 / 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[dict[Family, Array]]):
-    """One table for every family of columns, made with `TablesRelease.plan`.
+class TablesRelease(Adaptive[Mapping[Family, Axes]], GaussianRelease[dict[Family, Array]]):
+    """One table for every family of columns. Those of a base model are made with `TablesRelease.plan`.
 
     A record lies in one cell of each table. All tables together have L2 sensitivity
     sqrt(count + with_outcome / 3) under add/remove of one record. The number of tables is public. Their
-    columns come from an earlier noisy choice, and are given with :meth:`of`.
+    columns come from an earlier noisy choice.
 
     ``count``: number of tables in which a record counts for 1. ``noise_std`` is that of their cells.
     ``with_outcome``: number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
-    ``read_with``: bins, and columns of each table, the child last. Those of the outcome and one column come
+    ``read_with``: axes of each table by its columns, the child last. Those of the outcome and one column come
         first.
     """
 
     count: int
     with_outcome: int = 0
-    name = "base model tables"
+    name: str = "base model tables"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        counted = len(self.weights if self.read_with is None else self.read_with[1])
-        if counted != len(self.weights):
-            raise PrivacyError(f"{counted} tables are to be counted, but {len(self.weights)} were planned")
+        if self.read_with is not None and len(self.read_with) > len(self.weights):
+            counted, planned = len(self.read_with), len(self.weights)
+            raise PrivacyError(f"{counted} tables are to be counted, but {planned} were planned")
 
     @classmethod
     def plan(
@@ -455,11 +451,11 @@ class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[d
 
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
         """The same release for these families of a base model, at the same cost."""
-        counted = tuple(families)
+        counted = list(families)
         if self.with_outcome:
-            alone = tuple((family[0], family[-1]) for family in families)
-            counted = (*alone, *(family for family in families if len(family) > 2))
-        return self.at((bins, counted))
+            alone = [(family[0], family[-1]) for family in families]
+            counted = [*alone, *(family for family in families if len(family) > 2)]
+        return self.at({family: tuple(bins.axes[j] for j in family) for family in counted})
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -483,12 +479,11 @@ class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[d
 
     def query(self, records: Records) -> list[Ints]:
         """Exact tables of all families, shapes by their columns' bins."""
-        bins, families = self.given
-        return records.counts([tuple(bins.axes[j] for j in family) for family in families])
+        return records.counts(list(self.given.values()))
 
     def finish(self, noisy: Sequence[Array]) -> dict[Family, Array]:
         """The noisy counts of each family."""
-        return dict(zip(self.given[1], noisy, strict=True))
+        return dict(zip(self.given, noisy, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------

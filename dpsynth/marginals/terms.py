@@ -29,6 +29,8 @@ Doubles = NDArray[np.float64]
 
 #: Longest step of a table's effect, and of an effect of products.
 _LONGEST, _LONGEST_SLOPE = 5.0, 1.5
+#: Newton's steps for the move of one effect with a ridge.
+_ROUNDS = 3
 #: Shares of cells are compared with this much added to each.
 _SHARE = 1e-9
 #: Newton's steps of several numbers at once are shorter.
@@ -186,13 +188,38 @@ class TableFitting(Fitting):
     def step(self, shares: Floats) -> Floats:
         """Iterative scaling: as if no other term held these columns."""
         have = (self.of_cell @ shares.T) @ self.sums / self.n
-        move = np.clip(np.log((self.goal + _SHARE) / (have + _SHARE)), -_LONGEST, _LONGEST)
-        self.effects += move.astype(np.float32)
-        return move.astype(np.float32)
+        move = np.clip(self._move(have), -_LONGEST, _LONGEST).astype(np.float32)
+        self.effects += move
+        return np.asarray(move)
+
+    def _move(self, have: Doubles) -> Doubles:
+        """Change of the effects, by the shares that cells have."""
+        return np.asarray(np.log((self.goal + _SHARE) / (have + _SHARE)))
 
     def term(self) -> TableTerm:
         """The table with its effects."""
         return TableTerm(self.table.parents, self.table.labels, self.table.child, self.effects)
+
+
+class HeldTableFitting(TableFitting):
+    """A table whose effects are held where they start, because it has noise.
+
+    ``ridge``, of the shape of the effects: what departing from the start costs.
+    """
+
+    def __init__(self, table: TableTerm, law: Doubles, rows: DrawnColumns, ridge: Doubles) -> None:
+        super().__init__(table, law, rows)
+        self.ridge = ridge
+
+    def _move(self, have: Doubles) -> Doubles:
+        """Newton's method, cell by cell."""
+        goal = self.goal - self.ridge * (self.effects - self.table.effects)
+        move = np.log((self.goal + self.ridge) / (have + self.ridge))
+        for _ in range(_ROUNDS):
+            moved = have * np.exp(move)
+            move += (goal - moved - self.ridge * move) / (moved + self.ridge)
+            move = np.clip(move, -_LONGEST, _LONGEST)
+        return np.asarray(move)
 
 
 class ProductsFitting(Fitting):
@@ -277,8 +304,8 @@ def fit_terms(
     for fitting in moving:
         fitting.at(first)
         logits += fitting.logits(fitting.effects)
-    for _ in range(sweeps):
-        for fitting in moving:
+    for sweep in range(sweeps + 1):
+        for fitting in moving if sweep else ():
             logits += fitting.logits(fitting.step(softmax(logits.copy())))
         have = softmax(logits.copy()).mean(axis=1, dtype=np.float64)
         move = np.clip(np.log((mass + 1e-7) / (have + 1e-7)), -2.0, 2.0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError
 from dpsynth.privacy.noise import exponential_trial, geometric
@@ -57,6 +57,11 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
             left = exponents[pick] - int(wholes[pick])
             if exponential_trial(left.numerator, left.denominator, rng):
                 return int(pick)
+
+
+def in_score_steps(values: ArrayLike) -> NDArray[np.float64]:
+    """Released numbers rounded to the step of scores, so that sums of them and of counts are exact."""
+    return np.asarray(np.rint(np.asarray(values, np.float64) / SCORE_STEP) * SCORE_STEP)
 
 
 def check_epsilon(epsilon: float | None) -> None:

@@ -13,7 +13,7 @@ import os
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -142,6 +142,8 @@ Axes = Sequence[Axis]
 Summing = Callable[[CodedTable], Sequence[NDArray]]
 #: ``of(block, first)``: numbers of each record of a block, whose first is number ``first`` of all records.
 Rowwise = Callable[[CodedTable, int], NDArray]
+#: Cells of tables that are counted at once.
+_CELLS = 4_000_000
 #: Records that are read at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
@@ -187,6 +189,19 @@ class Records(ABC):
         """
         self._check_open()
         return list(self._counts(tables))
+
+    def each_count(self, tables: Iterable[Axes]) -> Iterator[NDArray[np.int64]]:
+        """The same tables one after the other, as many at once as memory has room for."""
+        some: list[Axes] = []
+        cells = 0
+        for axes in tables:
+            size = math.prod(axis.size for axis in axes)
+            if some and cells + size > _CELLS:
+                yield from self.counts(some)
+                some, cells = [], 0
+            some.append(axes)
+            cells += size
+        yield from self.counts(some)
 
     def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
         """Exact sums over the records, of whole numbers to which each record adds something of its own.

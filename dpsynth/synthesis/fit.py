@@ -149,17 +149,14 @@ def plan_fit(
     return FitPlan(schema, options, n, parts)
 
 
-def read_parts(plan: FitPlan, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-    """Read all parts but a training run, and make the model.
-
-    ``refine=False`` leaves out post-processing that no later part needs, for an audit of the readings.
-    """
+def read_parts(plan: FitPlan, reading: Reading) -> GeneratorModel:
+    """Read all parts but a training run, and make the model."""
     for part in plan.parts.own:
         if part is not plan.parts.rest:
             STAGES.info("fit: %s", ", ".join(each.name for each in part.statistics))
             reading.read(part)
     STAGES.info("fit: the model of these statistics")
-    reading.model = plan.options.build(plan.schema, reading, refine=refine)
+    reading.model = plan.options.build(plan.schema, reading)
     for part in plan.parts.also:
         STAGES.info("fit: %s", type(part).__name__.lower())
         reading.model = part.extend(reading.made, reading.read(part))

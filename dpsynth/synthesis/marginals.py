@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.chain import Chain, fit_chain
-from dpsynth.marginals.statistics import Kind
+from dpsynth.marginals.chain import Chain
+from dpsynth.marginals.statistics import Kind, TablesRelease
 from dpsynth.progress import STAGES
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.growth import Growth, fit_of
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.parts.rows import Rows
-from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, matched_draws
 from dpsynth.synthesis.synthesizer import Synthesizer
@@ -68,10 +68,12 @@ class Statistics:
     ``base_model``: edges with (``tan``) or without (``tree``) the outcome as a second parent. By rule
         ``tan`` if the schema has an outcome.
     ``pairwise_statistics``: by rule if their noise is small (`default_rules.has_pairwise_statistics`).
+    ``rounds``: of further tables, by rule as many as keep the noise small (`default_rules.rounds_of_growth`).
     """
 
     base_model: Kind | None = None
     pairwise_statistics: bool | None = None
+    rounds: int | None = None
 
 
 @record
@@ -108,27 +110,36 @@ class MarginalsOptions(FitOptions):
     ) -> Parts:
         """Counts, base model, what rules add to them, and rows of patients."""
         schema, share = described.levels.modelled, self.division
-        usual: Kind = "tan" if schema.outcome is not None else "tree"
-        base = share.selection + share.tables
+        kind: Kind = self.statistics.base_model or ("tan" if schema.outcome is not None else "tree")
+        rows, enough = Rows.of(described, share.visits), _MANY if every else n
+        pairs = share.pairwise_statistics if self._has_pairs(schema, enough, delta) else 0.0
+        left = 1.0 - sum(part.share or 0.0 for part in rows)
+        part = left * share.tables / (share.marginals + share.selection + share.tables + pairs)
+        first, further = _squares(schema, kind)
+        rounds = self.statistics.rounds
+        if rounds is None:
+            rounds = default_rules.rounds_of_growth(first, further, enough, self.epsilon, delta, part)
+        # all tables have the same noise
+        tables = share.tables * first / max(first + rounds * further, 1.0)
+        base = share.selection + tables
         own: list[Part[Any]] = [
             Columns(schema, n, n_std, share=share.marginals),
-            BaseModel(schema, self.statistics.base_model or usual, share.selection / base, share=base),
+            BaseModel(schema, kind, share.selection / base, share=base),
         ]
-        if self._has_pairs(schema, _MANY if every else n, delta):
-            own.append(Pairwise(schema, share=share.pairwise_statistics))
-        return Parts(tuple(own), Rows.of(described, share.visits), delta)
+        if pairs:
+            own.append(Pairwise(schema, share=pairs))
+        if rounds:
+            own.append(Growth(described, rounds, share=share.tables - tables))
+        return Parts(tuple(own), rows, delta)
 
-    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
+    def build(self, described: TableSchema, reading: Reading) -> GeneratorModel:
         """A chain fitted to all that was read, with rules as factors."""
-        network, marginals = reading.of(BaseModel), reading.of(Columns)
         # checks that the tables can be drawn from, before anything draws
-        model = super().build(described, reading, refine=refine)
-        if network is None or marginals is None or not refine:
+        model = super().build(described, reading)
+        if reading.of(BaseModel) is None or not reading.refine:
             return model
         STAGES.info("fit: the columns in their order")
-        rules, pairs = rules_of_model(described), reading.of(Pairwise)
-        chain = fit_chain(network, marginals, pairs, reading.rng, model.schema, rules)
-        return replace(model, sampler=Chained(chain))
+        return replace(model, sampler=Chained(reading.of(Growth) or fit_of(described, reading).chain))
 
     def _has_pairs(self, schema: Schema, n: float, delta: float) -> bool:
         """Whether there are pairwise statistics: as chosen, or by rule if their noise is small."""
@@ -138,6 +149,13 @@ class MarginalsOptions(FitOptions):
                 schema, n, self.epsilon, delta, self.division.pairwise_statistics
             )
         return chosen and len(schema) >= 3
+
+
+def _squares(schema: Schema, kind: Kind) -> tuple[float, int]:
+    """Squared sensitivity of the base model's tables, and of one round of further ones."""
+    columns = len(schema) - 1
+    first = TablesRelease.plan(columns, three_way=kind == "tan", noise_multiplier=None).l2_sensitivity ** 2
+    return first, columns if columns > 1 else 0
 
 
 class DPMarginals(Synthesizer):

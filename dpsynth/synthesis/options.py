@@ -106,11 +106,8 @@ class FitOptions(OptionGroup):
         """
         raise NotImplementedError
 
-    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-        """The generator's model, of what its own parts found: post-processing. Here columns are independent.
-
-        ``refine=False`` leaves out what later parts need and an audit of readings does not.
-        """
+    def build(self, described: TableSchema, reading: Reading) -> GeneratorModel:
+        """The model of what the generator's parts found: post-processing. Here columns are independent."""
         schema = described.levels
         encoder = Encoder(schema.modelled, reading.of(Columns))
-        return GeneratorModel(schema if refine else schema.modelled, encoder)
+        return GeneratorModel(schema if reading.refine else schema.modelled, encoder)

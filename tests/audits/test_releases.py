@@ -75,7 +75,7 @@ def found() -> Releases:
         pairwise_statistics=True,
     )
     with pytest.MonkeyPatch.context() as patch:  # the chain reads nothing and takes seconds
-        patch.setattr("dpsynth.marginals.chain._POOL", 500)
+        patch.setattr("dpsynth.marginals.chain_fit._POOL", 500)
         patch.setattr("dpsynth.synthesis.study_forecast.DRAWS", 2000)
         return releases_of(SCHEMA, options, np.random.default_rng(0), also=beside(STUDIES))
 

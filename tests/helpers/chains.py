@@ -7,7 +7,8 @@ import pandas as pd
 from releases import fit_base_model
 
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.chain import Chain, fit_chain
+from dpsynth.marginals.chain import Chain
+from dpsynth.marginals.chain_fit import fit_chain
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.statistics import PairwiseStatistics, PairwiseStatisticsRelease
 from dpsynth.privacy import Ledger

@@ -67,10 +67,10 @@ def test_scores_are_whole_numbers_of_a_step():
     """Scores in floating point, whose sum depends on the order: one record then moves them by more than 1."""
     tables = {(0, 1): np.array([[3, 4], [5, 6]]), (0, 2): np.array([[7, 0, 1], [2, 2, 6]])}
     binnings = [Binning(np.arange(len(p)), np.array(p)) for p in ([0.3, 0.7], [0.1, 0.9], [0.2, 0.3, 0.5])]
-    scores = pair_scores(tables, binnings, 18.7)
+    scores = pair_scores(tables.items(), binnings, 18.7)
     assert np.array_equal(scores / SCORE_STEP, np.rint(scores / SCORE_STEP)) and scores[0, 1] > 0
     more = pair_scores(
-        {key: table + (np.arange(table.size) == 1).reshape(table.shape) for key, table in tables.items()},
+        [(key, table + (np.arange(table.size) == 1).reshape(table.shape)) for key, table in tables.items()],
         binnings,
         18.7,
     )

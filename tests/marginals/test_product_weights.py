@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsynth.marginals.binning import Binning, Bins
-from dpsynth.marginals.chain import products_goal, weights_of
+from dpsynth.marginals.chain_fit import products_goal, weights_of
 from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures
 from dpsynth.marginals.statistics import PairwiseStatistics
 from dpsynth.table.column import Column

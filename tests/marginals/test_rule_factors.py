@@ -14,7 +14,7 @@ from dpsynth import Column, Schema
 from dpsynth.errors import InputError
 from dpsynth.marginals import rules as of_rules
 from dpsynth.marginals.binning import Binning
-from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.chain_fit import fit_chain
 from dpsynth.marginals.rules import RuleFactor, check_possible, rule_factors
 from dpsynth.marginals.terms import DrawnColumns
 from dpsynth.table.grid import Grid

@@ -11,8 +11,8 @@ from dpsynth.wgan.settings import MatchingSettings
 @pytest.fixture
 def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits whose chain is fitted to few records, which reads nothing and takes a second otherwise."""
-    monkeypatch.setattr("dpsynth.marginals.chain._POOL", 500)
-    monkeypatch.setattr("dpsynth.marginals.chain._DRAWS", 1000)
+    monkeypatch.setattr("dpsynth.marginals.chain_fit._POOL", 500)
+    monkeypatch.setattr("dpsynth.marginals.chain_fit._DRAWS", 1000)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from chosen_statistics import dp_marginals
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
-from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.chain_fit import fit_chain
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
@@ -197,7 +197,7 @@ def test_redraws_vary_as_new_releases_of_new_samples_do(monkeypatch):
         missing = next(t for family, t in held.items() if len(family) == 2)
         return np.array([*low, lab[-1], marginals.missing_law[3], missing[1, -1] / N])
 
-    monkeypatch.setattr("dpsynth.marginals.chain._POOL", 2000)
+    monkeypatch.setattr("dpsynth.marginals.chain_fit._POOL", 2000)
     rng = np.random.default_rng(3)
     options = {"noise": 4.0, "kind": "tree"}
     truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options).model_) for _ in range(120)])

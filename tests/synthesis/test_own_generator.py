@@ -16,7 +16,7 @@ from dpsynth.audits.configuration import releases_of
 from dpsynth.errors import InputError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.chain_fit import fit_chain
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.patients.schema import PatientSchema
@@ -117,8 +117,8 @@ class ChainOptions(FitOptions):
         )
         return Parts(own, (), delta)
 
-    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-        model = super().build(described, reading, refine=refine)
+    def build(self, described: TableSchema, reading: Reading) -> GeneratorModel:
+        model = super().build(described, reading)
         fitted = fit_chain(reading.of(Linked), reading.of(Columns), None, reading.rng, model.schema)
         return replace(model, sampler=Chained(fitted))
 

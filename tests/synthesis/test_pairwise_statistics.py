@@ -11,7 +11,7 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.marginals.chain import fit_chain
+from dpsynth.marginals.chain_fit import fit_chain
 from dpsynth.synthesis import many_tables, marginals
 
 N = 3000
@@ -138,7 +138,7 @@ def test_moments_are_redrawn_with_their_noise() -> None:
         return fit_chain(network, marginals, None, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpsynth.marginals.chain._POOL", 500)
+        patch.setattr("dpsynth.marginals.chain_fit._POOL", 500)
         fit = new_fit(epsilon=0.5)
         released = fit.model_.chain.pairs
         patch.setattr(marginals, "fit_chain", remember)

@@ -83,7 +83,8 @@ class Reading:
     """What parts read with, and what the earlier ones found.
 
     ``n`` is the public or privately counted number of records, ``rng`` the secret source of noise, ``model``
-    what the generator made of its own parts, None while these are read. ``results`` holds what each part
+    what the generator made of its own parts, None while these are read. ``refine=False`` leaves out
+    post-processing that no later part needs, for an audit of the readings. ``results`` holds what each part
     found, ``shared`` what several parts make of that.
     """
 
@@ -92,6 +93,7 @@ class Reading:
     rng: np.random.Generator
     n: float
     model: GeneratorModel | None = None
+    refine: bool = True
     results: dict[type[Part[Any]], Any] = field(default_factory=dict)
     shared: dict[type[Any], Any] = field(default_factory=dict)
 

@@ -1,0 +1,462 @@
+"""The fit of a chain to all released statistics: column by column, on a pool of records that it draws itself.
+
+Columns are fitted in the order of the tree of tables. The pool's earlier columns were drawn from the fitted
+model. A fit is convex and takes a few rounds (`dpsynth.marginals.terms`). Columns are fitted once by tables
+alone, to see which moments the tables leave open, and anew with pairwise statistics and with each round of
+further tables (`dpsynth.marginals.growth`).
+
+States are finer than the bins of tables: every category, and at most 64 ranges of an ordered column's values,
+cut where bins are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpsynth.marginals.binning import Binning, equal_mass
+from dpsynth.marginals.chain import Chain, Conditional
+from dpsynth.marginals.coupling import Coupling, Marks, Scored, coupled, score_correlations, score_ends
+from dpsynth.marginals.denoising import GrownTable
+from dpsynth.marginals.factors import Factor, conditional
+from dpsynth.marginals.features import OUTCOME_WEIGHT, PairFeatures
+from dpsynth.marginals.growth import Candidate, Resolution, TableCells
+from dpsynth.marginals.missing import Lacking, missing_odds, number_given
+from dpsynth.marginals.network import BayesianNetwork
+from dpsynth.marginals.rules import rule_factors
+from dpsynth.marginals.statistics import Family, PairwiseStatistics
+from dpsynth.marginals.terms import (
+    ChainTerm,
+    DrawnColumns,
+    Fitting,
+    HeldTableFitting,
+    Products,
+    ProductsFitting,
+    TableFitting,
+    TableTerm,
+    fit_terms,
+    softmax,
+)
+from dpsynth.table.expressions import Expression
+from dpsynth.table.grid import Grid, Marginals
+from dpsynth.table.schema import Schema
+
+Ints = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
+
+#: Most states of an ordered column's values.
+_STATES = 64
+#: Records of the pool, and rounds of a fit.
+_POOL, _SWEEPS = 10_000, 5
+#: Rounds of a fit that goes on from an earlier one.
+_FURTHER_SWEEPS = 2
+#: The same where a fit's readings are audited, and its model is of no use.
+_ROUGH = (200, 0)
+#: Draws of a chain without products, from which the products' expectations are computed, and the least mean
+#: scaling of a product.
+_DRAWS, _LEAST_SCALE = 40_000, 0.05
+#: A product is believed by itself from so many standard deviations of noise and of its kind on.
+_OUTSTANDING = 4.0
+#: Least sum of variances of a kind of products, and least probability of a state.
+_LEAST, _RAREST = 1e-12, 1e-9
+
+
+def _states(grid: Grid, probabilities: Doubles, bins: Binning) -> Ints:
+    """States of a column's cells."""
+    if not grid.ordered:
+        return np.arange(grid.size)
+    present = grid.present
+    cut = np.diff(equal_mass(probabilities[:present], _STATES)) | np.diff(bins.labels[:present])
+    states = np.concatenate([[0], np.cumsum(cut != 0)])
+    return np.append(states, states[-1] + np.arange(1, grid.size - present + 1))
+
+
+def _of_states(states: Ints, of_cells: Ints) -> Ints:
+    found = np.zeros(int(states.max()) + 1, np.int64)
+    found[states] = of_cells
+    return found
+
+
+def products_goal(pairs: PairwiseStatistics, draws: Ints) -> tuple[Doubles, Doubles]:
+    """Means of unscaled products and the ridge of each, of the shape of ``features.products``.
+
+    A record's vector of products was scaled down to a public length. What the released mean is beyond that of
+    draws is divided by their mean scaling, by which each draw counts as much as it adds to the variance.
+
+    ``draws``, shape (m, columns): bins of a chain without products.
+    """
+    features = pairs.features
+    mean, variance = features.mean_and_variance(draws)
+    scale = features.scale(draws)
+    factors = features.factors(draws, np.float32)
+    plain = np.hstack([one.T @ other for one, other in factors]) / len(draws)
+    squares = [(one**2, other**2) for one, other in factors]
+    scaled = np.hstack([(one * scale[:, None]).T @ other for one, other in squares])
+    whole = np.hstack([one.T @ other for one, other in squares])
+    by = np.clip(np.divide(scaled, whole, out=np.ones_like(whole), where=whole > 0), _LEAST_SCALE, 1.0)
+    goal = np.where(features.products, plain + (pairs.mean - mean) / by, 0.0)
+    records = weights_of(pairs, mean, variance, len(draws))
+    return goal, records * ((pairs.noise_std / by) ** 2 + variance / pairs.n)
+
+
+def weights_of(released: PairwiseStatistics, mean: Doubles, variance: Doubles, draws: int) -> Doubles:
+    """Number of records that the tables count for, per product, or n if statistics are only noise.
+
+    Departures of the released means from those of the tables are taken to have one variance for each kind of
+    product (empirical Bayes, Efron and Morris 1973). A product that stands out of its kind has its own.
+
+    ``mean``, ``variance``, shape of ``features.products``: of the features of ``draws`` of the tables.
+    """
+    kinds, square = released.features.kinds, (released.mean - mean) ** 2
+    noise = released.noise_std**2 + variance * (1.0 / released.n + 1.0 / draws)
+    pairs = np.zeros(kinds.shape, dtype=bool)
+    pairs[released.features.places] = True
+    outstanding = np.zeros_like(pairs)
+    for _ in range(2):  # the second time without those of the first
+        rest = pairs & ~outstanding
+
+        def sums(of: Doubles, among: NDArray[np.bool_] = rest) -> Doubles:
+            return np.bincount(kinds[among], weights=of[among], minlength=3).astype(np.float64)
+
+        known = sums(variance)
+        weights = known / np.maximum(sums(square - noise), np.maximum(known, _LEAST) / released.n)
+        # of a column that hardly varies pairwise statistics are noise, whatever their gap
+        tells = known > np.maximum(sums(np.full_like(square, released.noise_std**2)), _LEAST)
+        weights = np.where(tells, weights, released.n)
+        of_each = weights[kinds]
+        outstanding = (square > _OUTSTANDING**2 * (noise + variance / of_each)) & tells[kinds]
+    own = variance / np.maximum(square, _LEAST)
+    return np.where(outstanding, np.minimum(own, of_each), of_each)
+
+
+def fit_chain(
+    network: BayesianNetwork,
+    marginals: Marginals,
+    pairs: PairwiseStatistics | None,
+    rng: np.random.Generator,
+    schema: Schema,
+    rules: Sequence[Expression] = (),
+) -> Chain:
+    """A chain fitted to released single-column counts, tables and pairwise statistics, see `ChainFit`."""
+    return ChainFit(network, marginals, pairs, rng, schema, rules).chain
+
+
+class ChainFit:
+    """A chain that is fitted to tables and pairwise statistics, and that further tables can be added to.
+
+    ``schema``: with the derived columns that ``rules`` read.
+    ``states``, shapes (grid.size,): states of each column's cells. By default they are made here.
+    ``rough``: whether the model is of no use, but only what is read with it.
+    """
+
+    chain: Chain
+
+    def __init__(
+        self,
+        network: BayesianNetwork,
+        marginals: Marginals,
+        pairs: PairwiseStatistics | None,
+        rng: np.random.Generator,
+        schema: Schema,
+        rules: Sequence[Expression] = (),
+        *,
+        states: Sequence[Ints] | None = None,
+        rough: bool = False,
+    ) -> None:
+        self.network, self.rng, grids = network, rng, marginals.grids
+        self.grids, self.n = grids, marginals.n
+        self.pool, self.sweeps = _ROUGH if rough else (_POOL, _SWEEPS)
+        self.pairs: PairwiseStatistics | None = None
+        self.tables: dict[int, list[GrownTable]] = {}
+        #: number of tables of each column that came last
+        self._gained: dict[int, int] = {}
+        classes = network.binnings[network.root].size if network.kind == "tan" else 1
+        self.noise = network.noise_std * classes**0.5 / marginals.n
+        columns = list(zip(grids, network.cells, network.binnings, strict=True))
+        labels = [_states(*column) for column in columns] if states is None else list(states)
+        binnings = [Binning.from_labels(own, p) for own, p in zip(labels, network.cells, strict=True)]
+        coarse = [_of_states(own, bins.labels) for own, (*_, bins) in zip(labels, columns, strict=True)]
+        self.rules = rule_factors(binnings, coarse, network.cells, schema, grids, rules)
+        self.laws = [np.maximum(binning.probabilities, _RAREST) for binning in binnings]
+        self.laws = [law / law.sum() for law in self.laws]
+        #: of each column the number of states that lie in their order, and its bins of tables with scores
+        present = [
+            int(own[: grid.present].max()) + 1 if grid.ordered else 2 * (grid.size == 2)
+            for grid, own in zip(grids, labels, strict=True)
+        ]
+        ordered = [int(label[:size].max(initial=-1)) + 1 for label, size in zip(coarse, present, strict=True)]
+        self.scored = [
+            Scored.of(binning.probabilities[:size]) if size > 1 else None
+            for binning, size in zip(network.binnings, ordered, strict=True)
+        ]
+        ends = [
+            score_ends(law[:size]) if scored is not None else np.zeros(0)
+            for law, size, scored in zip(self.laws, present, self.scored, strict=True)
+        ]
+        root = Conditional(network.root, np.log(self.laws[network.root]).astype(np.float32))
+        self.chain = Chain(
+            tuple(binnings),
+            network.cells,
+            tuple(coarse),
+            tuple(ends),
+            (root,),
+            network,
+            None,
+            bool(self.rules),
+        )
+        self.odds = self._missing()
+        self._run()
+        if pairs is not None and not rough:
+            self._add(pairs, self.chain.bins(self.chain.sample(_DRAWS, rng)))
+            self._run()
+
+    def candidates(self, noise_std: float) -> list[list[Candidate]]:
+        """Tables of each column with one or two before it, and what the model expects in them.
+
+        These are all pairs, and triples with a column of the tables that the chain has. Those that were
+        chosen before are left out. A column without any other has no list.
+
+        ``noise_std``: of a cell that is counted.
+        """
+        resolution = self._resolution(noise_std)
+        held = {cells.columns for grown in self.chain.grown for cells in grown}
+        before, found = [self.network.root], []
+        for column in self.chain.conditionals[1:]:
+            j = column.column
+            families = [*self.network.families, *held]
+            near = {i for family in families if family[-1] == j for i in family[:-1]}
+            wanted: list[Family] = [(i, j) for i in before]
+            wanted += [(*pair, j) for pair in combinations(before, 2) if near.intersection(pair)]
+            cells = [resolution.cells(family) for family in wanted if family not in held]
+            found.append(self.expected(column, [one for one in cells if one is not None], resolution))
+            before.append(j)
+        return [candidates for candidates in found if candidates]
+
+    def again(self, grown: Sequence[TableCells], noise_std: float) -> list[Candidate]:
+        """Tables that were chosen before, and what the model expects in them now."""
+        resolution = self._resolution(noise_std)
+        given = {column.column: column for column in self.chain.conditionals}
+        return [
+            one for cells in grown for one in self.expected(given[cells.columns[-1]], [cells], resolution)
+        ]
+
+    def _resolution(self, noise_std: float) -> Resolution:
+        return Resolution(self.grids, self.chain.binnings, self.laws, self.n, noise_std)
+
+    def expected(
+        self, column: Conditional, tables: Sequence[TableCells], resolution: Resolution
+    ) -> list[Candidate]:
+        """What the model expects in tables of a column, by the pool's earlier columns."""
+        shares = softmax(column.logits(self.rows))
+        records = np.arange(self.pool)
+        of_child: dict[int, Floats] = {}
+        found = []
+        for cells in tables:
+            child = cells.labels[-1]
+            if id(child) not in of_child:
+                of_child[id(child)] = (np.arange(child.max() + 1)[:, None] == child).astype(
+                    np.float32
+                ) @ shares
+            parents, size = np.zeros(self.pool, np.int64), 1
+            for i, labels, own in zip(cells.columns[:-1], cells.labels, cells.shape, strict=False):
+                parents, size = parents * own + labels[self.rows.states[i]], size * own
+            ones = np.ones(self.pool, np.float32)
+            of_parents = sparse.csr_matrix((ones, (parents, records)), (size, self.pool))
+            expected = (of_parents @ of_child[id(child)].T).astype(np.float64).reshape(cells.shape)
+            expected *= self.n / self.pool
+            found.append(Candidate(cells, resolution.axes(cells), expected, self.pool / self.n))
+        return found
+
+    def grow(self, chosen: Sequence[Candidate], noisy: Mapping[Family, Doubles], noise_std: float) -> None:
+        """Add a round of counted tables, and fit all columns anew."""
+        self._gained = {}
+        for one in chosen:
+            columns, expected = one.cells.columns, one.expected
+            if len(columns) == 2:  # the parent's distribution is released
+                law = self.n * np.bincount(one.cells.labels[0], self.laws[columns[0]])
+                expected = expected * (law / np.maximum(expected.sum(axis=1), _RAREST))[:, None]
+            table = GrownTable.of(one.cells, noisy[columns], expected, noise_std, self.pool)
+            self._gained[columns[-1]] = int(table is not None)
+            if table is not None:
+                self.tables.setdefault(columns[-1], []).append(table)
+        self.chain = replace(self.chain, grown=(*self.chain.grown, tuple(one.cells for one in chosen)))
+        self._run({column.column: column for column in self.chain.conditionals})
+
+    def _add(self, pairs: PairwiseStatistics, draws: Ints) -> None:
+        """Let the next run fit products as well. ``draws``: bins of a chain without them."""
+        self.pairs = pairs
+        self.goal, self.ridge = products_goal(pairs, draws)
+        both = zip(pairs.features.tables, pairs.features.halves, self.chain.coarse, strict=True)
+        tables = [(table[label], half[label]) for table, half, label in both]
+        self.numbers, self.halves = [one for one, _ in tables], [half for _, half in tables]
+
+    def _run(self, earlier: Mapping[int, Conditional] = MappingProxyType({})) -> None:
+        """Fit the columns in their order, from where they were earlier."""
+        columns = len(self.laws)
+        self.chain = replace(self.chain, conditionals=self.chain.conditionals[:1], pairs=self.pairs)
+        self.rows, self.marks = DrawnColumns.empty(columns, self.pool), Marks.empty(columns, self.pool)
+        self.correlation = np.eye(columns)
+        self._draw(self.chain.conditionals[0])
+        before = [self.network.root]
+        for factor in self.network.factors:
+            if factor[1] in earlier:
+                column = self._better(factor, before, earlier[factor[1]])
+            else:
+                column = self._column(factor, before)
+            self.chain = replace(self.chain, conditionals=(*self.chain.conditionals, column))
+            self._draw(column)
+            before.append(column.column)
+
+    def _draw(self, column: Conditional) -> None:
+        """Draw a column of the pool."""
+        j = column.column
+        self.chain.draw(column, self.rows, self.rng)
+        if (scored := self.scored[j]) is not None:
+            self.marks.put(j, scored, self.chain.coarse[j][self.rows.states[j]])
+
+    def _missing(self) -> dict[int, tuple[int, Doubles]]:
+        """Of each column whose missing values are counted: their state, and log odds by their number."""
+        network = self.network
+        if network.missing_law is None or not network.panel:
+            return {}
+        panel, states = list(network.panel), [binning.labels[-1] for binning in self.chain.binnings]
+        shares = np.array([self.laws[j][states[j]] for j in panel])
+        law = network.missing_law / network.missing_law.sum()
+        root = self.laws[network.root]
+        means = np.zeros(len(root))
+        given = {factor[1]: factor for factor in network.factors}
+        for j, share in zip(panel, shares, strict=True):
+            if j == network.root:
+                means[states[j]] += 1.0
+                continue
+            parents, _, table = given[j]
+            if parents[0] == network.root:
+                with_root = conditional(table.sum(axis=tuple(range(1, table.ndim - 1))))
+                means += with_root[self.chain.coarse[network.root], network.binnings[j].labels[-1]]
+            else:
+                means += share
+        self.law = number_given(law, root, means)
+        odds = missing_odds(law, shares)
+        return {j: (int(states[j]), own) for j, own in zip(panel, odds, strict=True)}
+
+    def _column(self, factor: Factor, before: list[int]) -> Conditional:
+        """Fit a column: by tables and products alone, to see how it is coupled, and with its coupling."""
+        j = factor[1]
+        fixed = self._counted(j, before)
+        found = self._fitted(factor, before, fixed)
+        scored, others = self.scored[j], [i for i in before if self.scored[i] is not None]
+        if scored is None or not others:
+            return found
+        self.marks.put(j, scored, self.chain.coarse[j][found.draw(self.rows, self.rng)])
+        own, tells = score_correlations(j, others, self.scored, self.marks, self.noise)
+        self.correlation[j, others] = self.correlation[others, j] = own
+        columns = [i for i, told in zip(others, tells, strict=True) if told]
+        if not columns:
+            return found
+        among = np.ix_([*columns, j], [*columns, j])
+        coupling = coupled(columns, self.correlation[among], self.chain.ends[j], len(self.laws[j]))
+        return self._fitted(factor, before, [*fixed, coupling])
+
+    def _better(self, factor: Factor, before: list[int], earlier: Conditional) -> Conditional:
+        """Fit a column with tables that it gained. Its coupling stays."""
+        fixed = [*self._counted(factor[1], before)]
+        fixed += [term for term in earlier.terms if isinstance(term, Coupling)]
+        return self._fitted(factor, before, fixed, earlier.terms)
+
+    def _fitted(
+        self,
+        factor: Factor,
+        before: list[int],
+        fixed: list[ChainTerm],
+        start: Sequence[ChainTerm] = (),
+    ) -> Conditional:
+        """Fit a column. ``start``: its terms of before, of which those that move come first."""
+        j = factor[1]
+        moving = [self._table(factor), *self._products(j, before), *self._grown(j)]
+        gained = self._gained.get(j, 0)
+        for fitting, term in zip(moving[: len(moving) - gained], start, strict=False):
+            assert isinstance(term, TableTerm | Products)
+            fitting.effects = term.effects.copy()
+        sweeps = min(self.sweeps, _FURTHER_SWEEPS) if start else self.sweeps
+        base = fit_terms(self.laws[j], fixed, moving, self.rows, sweeps)
+        terms = [*(fitting.term() for fitting in moving), *fixed]
+        obeyed = self._obeyed(j, before)
+        if obeyed:  # tables hold some noise where a rule forbids all, and would be fitted to it
+            terms = [*terms, *obeyed]
+            base = fit_terms(self.laws[j], terms, [], self.rows, self.sweeps)
+        return Conditional(j, base.astype(np.float32), tuple(terms))
+
+    def _table(self, factor: Factor) -> Fitting:
+        parents, j, counts = factor
+        coarse = self.chain.coarse
+        law = conditional(counts).reshape(-1, counts.shape[-1])
+        alone = np.bincount(coarse[j], self.laws[j], law.shape[1])
+        effects = np.log(law / np.maximum(alone, _RAREST)).astype(np.float32)
+        table = TableTerm(parents, tuple(coarse[i] for i in parents), coarse[j], effects)
+        return TableFitting(table, law, self.rows)
+
+    def _grown(self, j: int) -> list[Fitting]:
+        """The tables that were chosen for the column."""
+        found: list[Fitting] = []
+        for grown in self.tables.get(j, []):
+            cells = grown.cells
+            table = TableTerm(cells.columns[:-1], cells.labels[:-1], cells.labels[-1], grown.start)
+            found.append(HeldTableFitting(table, grown.law, self.rows, grown.ridge))
+        return found
+
+    def _products(self, j: int, before: list[int]) -> list[ProductsFitting]:
+        """Products with all earlier columns, and the same times the outcome, of numbers and of halves."""
+        if self.pairs is None:
+            return []
+        features = self.pairs.features
+        found: list[ProductsFitting] = []
+        outcome = features.outcome
+        for block in range(1 if outcome is None or outcome == j else 3):
+            columns = [i for i in before if block == 0 or i != outcome]
+            numbers = self.halves if block == 2 else self.numbers
+            times = None if block == 0 else outcome
+            if not columns or not numbers[j].any():
+                continue
+            rows = _places(features, columns)
+            here = block * features.size + _places(features, [j])
+            factor = np.zeros(0, np.float32)
+            if times is not None:
+                factor = (OUTCOME_WEIGHT * self.numbers[times][:, 0]).astype(np.float32)
+            products = Products(
+                tuple(columns),
+                tuple(numbers[i] for i in columns),
+                times,
+                factor,
+                numbers[j],
+                np.zeros((len(rows), len(here)), np.float32),
+            )
+            at = np.ix_(rows, here)
+            found.append(ProductsFitting(products, self.goal[at], self.ridge[at], self.rows))
+        return found
+
+    def _counted(self, j: int, before: list[int]) -> list[ChainTerm]:
+        """The effect of what earlier columns lack."""
+        if j not in self.odds:
+            return []
+        columns = [i for i in before if i in self.odds]
+        states = np.array([self.odds[i][0] for i in columns], np.int64)
+        odds = np.stack([self.odds[i][1] for i in (*columns, j)])
+        state, law = self.odds[j][0], self.laws[j]
+        root = self.network.root
+        return [Lacking(root, self.law, tuple(columns), states, odds, float(law[state]), state, len(law))]
+
+    def _obeyed(self, j: int, before: list[int]) -> list[ChainTerm]:
+        """Factors of the rules that the column is the last of."""
+        ready = {*before, j}
+        return [rule.term(j) for rule in self.rules if j in rule.columns and ready.issuperset(rule.columns)]
+
+
+def _places(features: PairFeatures, columns: Sequence[int]) -> Ints:
+    return np.concatenate([np.arange(features.ends[i], features.ends[i + 1]) for i in columns])

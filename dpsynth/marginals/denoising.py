@@ -1,0 +1,124 @@
+"""What a table with noise says beyond a model's expectation: post-processing, free of cost.
+
+Departures from the expectation are taken to be in proportion to it, with one variance for the table, which is
+estimated (empirical Bayes, Efron and Morris 1973). A row whose departures are more than noise has a variance
+of its own: a rare category may differ where the others do not. A cell that stands out of all noise keeps
+what is beyond the largest noise among so many cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.marginals.density import fit_margins, norm_sub
+from dpsynth.marginals.growth import TableCells
+
+Array = NDArray[np.float64]
+
+#: Relative variance of departures that is told from noise, at least.
+_LEAST_SPREAD = 1e-4
+#: A cell keeps at least this share of what is expected, and this number.
+_LEAST_CELL, _LEAST_COUNT = 1e-3, 1e-9
+#: Rows of so many cells and more are made to add up to what is expected, by the same number less in each.
+_LONG = 5
+#: Largest start of an effect.
+_LARGEST = 9.0
+#: Part of an effect's variance that holds it, and draws that stand for what is not known of it.
+_HELD, _DRAWS = 0.3, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class GrownTable:
+    """A table that was chosen, without most of its noise.
+
+    ``law``, shape (cells of the parents, cells of the child): distribution of the child given the parents.
+    ``start``, of the same shape: effects that lead there from the model against which it was chosen.
+    ``ridge``, of the same shape: what departing from them costs.
+    """
+
+    cells: TableCells
+    law: Array
+    start: NDArray[np.float32]
+    ridge: Array
+
+    @classmethod
+    def of(
+        cls, cells: TableCells, noisy: Array, expected: Array, noise_std: float, draws: int
+    ) -> GrownTable | None:
+        """The table, or None if it says no more than the model.
+
+        ``noisy``, ``expected``, of the table's shape: counts, and what the model expects.
+        ``draws``: those of the model, by which ``expected`` is rough.
+        """
+        expected = expected + _LEAST_COUNT
+        found, spread = expected, 0.0
+        for axis in range(len(cells.columns) - 1) if len(cells.columns) > 2 else ():
+            # what the child has to do with one parent alone has less noise than the table
+            kept = tuple(k for k in range(found.ndim) if k != axis)
+            margin, wide = found.sum(axis=axis), noise_std * found.shape[axis] ** 0.5
+            better, own = denoised(noisy.sum(axis=axis), margin, wide)
+            if own:
+                found = fit_margins(found, [(kept, np.maximum(better, _LEAST_CELL * margin))])
+                spread = max(spread, own)
+        found, own = denoised(noisy, found, noise_std)
+        spread = max(spread, own)
+        if not spread:
+            return None
+        found = np.maximum(found, _LEAST_CELL * expected)
+        size = found.shape[-1]
+        if size >= _LONG:
+            found = np.maximum(norm_sub(found, expected.sum(axis=-1)), _LEAST_CELL * expected)
+        found, expected = found.reshape(-1, size), expected.reshape(-1, size)
+        law, before = (table / table.sum(axis=1, keepdims=True) for table in (found, expected))
+        start = np.log((law + _LEAST_COUNT) / (before + _LEAST_COUNT)).clip(-_LARGEST, _LARGEST)
+        n = expected.sum()
+        noise = (noise_std / n / spread) ** 2 / np.maximum(expected / n, _LEAST_COUNT)
+        ridge = _HELD * np.minimum(noise, 1.0) + _DRAWS / draws
+        return cls(cells, law, start.astype(np.float32), ridge)
+
+
+def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, float]:
+    """What is left of a table's departures after their noise, and their largest relative spread.
+
+    The spread is 0 if nothing is told from noise, and the table is then what was expected.
+
+    Examples
+    --------
+    >>> expected = np.full((4, 4), 100.0)
+    >>> noisy = expected + 3.0 * np.resize([1.0, -1.0], (4, 4))
+    >>> noisy[2, 1] = 160.0
+    >>> found, spread = denoised(noisy, expected, 3.0)
+    >>> found[2].round(1), round(spread, 2)
+    (array([103. , 159.4, 103. ,  97. ]), 0.3)
+    """
+    gap = noisy - expected
+    noise = noise_std**2 + expected  # records are a sample, too
+    variance = _variance(gap, expected, noise, None)
+    for axis in range(gap.ndim):
+        variance = np.maximum(variance, _variance(gap, expected, noise, axis))
+    reach = 2.0 * math.log(max(gap.size, 2)) * noise
+    beyond = np.maximum(1.0 - reach / np.maximum(gap**2, _LEAST_COUNT), 0.0) * gap
+    if variance.max() <= _LEAST_SPREAD and not beyond.any():
+        return expected, 0.0
+    variance = np.maximum(variance, _LEAST_SPREAD)
+    own = expected**2 * variance
+    kept = own / (own + noise) * gap
+    found = expected + np.where(np.abs(beyond) > np.abs(kept), beyond, kept)
+    return found, float(np.sqrt(variance.max()))
+
+
+def _variance(gap: Array, expected: Array, noise: Array, axis: int | None) -> Array:
+    """Relative variance of departures in the table, or of each row along an axis, 0 where it is noise."""
+    others = tuple(k for k in range(gap.ndim) if k != axis)
+    excess = (gap**2 - noise).sum(axis=others, keepdims=True)
+    if axis is not None:
+        # a sum of squares of noise has this deviation, and the largest of so many rows more
+        reach = 1.0 + math.sqrt(2.0 * math.log(max(gap.shape[axis], 2)))
+        excess = np.where(
+            excess > reach * np.sqrt(2.0 * (noise**2).sum(axis=others, keepdims=True)), excess, 0.0
+        )
+    return np.maximum(excess, 0.0) / np.maximum((expected**2).sum(axis=others, keepdims=True), _LEAST_COUNT)

@@ -1,0 +1,211 @@
+"""Tables that a chain gains where budget is left: chosen against the model of the moment, and counted.
+
+The first table of each column holds a tree (`dpsynth.marginals.network`). Further tables of a column and one
+or two columns before it are chosen in rounds, one for each column, where the model is farthest from the
+records. Each has a resolution of its own. Pairs keep every category that noise lets stand, and ordered
+columns have as many ranges as keep the noise at a share of the records.
+
+Source: McKenna, Mullins, Sheldon and Miklau (2022), "AIM: an adaptive and iterative mechanism for
+differentially private synthetic data", section 4, for the choice against the model of the moment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dpsynth.errors import PrivacyError
+from dpsynth.files.codec import record
+from dpsynth.marginals.binning import Binning, equal_mass
+from dpsynth.marginals.statistics import Family
+from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
+from dpsynth.privacy.exponential_mechanism import check_epsilon, choose, in_score_steps
+from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.records import GridAxis, Records
+from dpsynth.privacy.release import Adaptive, Array, Ints
+from dpsynth.privacy.stages import Stage
+from dpsynth.table.grid import Grid
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+#: Mean size of a standard normal variable.
+_MEAN = math.sqrt(2.0 / math.pi)
+#: Expected absolute noise of a table, as a share of the records.
+_NOISE = 0.25
+#: Most ranges of an ordered column, and most cells of a table.
+_RANGES, _CELLS = 64, 20_000
+#: A category of a pair has a cell of its own from so many deviations of noise on.
+_STANDS = 2.0
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class TableCells:
+    """Columns of a table, the child last, and its cells.
+
+    ``labels``, shapes (states,): cell of each state of each column.
+    """
+
+    columns: Family
+    labels: tuple[Ints, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells of each column."""
+        return tuple(int(label.max()) + 1 for label in self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A table that may be counted, and what the model expects in it.
+
+    ``axes``: its cells as axes of records.
+    ``expected``, of the table's shape: numbers of records, from released numbers alone.
+    ``draws``: draws of the model for each of the records, by which ``expected`` is rough.
+    """
+
+    cells: TableCells
+    axes: tuple[GridAxis, ...]
+    expected: Array
+    draws: float
+
+    def allowance(self, noise_std: float) -> float:
+        """About the distance from the records of a right model with the table's noise: public."""
+        parents = self.expected.sum(axis=-1)
+        rough = np.minimum(_MEAN * np.sqrt(parents / self.draws), 2.0 * parents).sum()
+        sampled = np.minimum(_MEAN * np.sqrt(self.expected), 2.0 * self.expected).sum()
+        return float(sampled + rough + np.minimum(_MEAN * noise_std, self.expected).sum())
+
+
+class Resolution:
+    """Cells of tables, from released probabilities and public numbers.
+
+    ``states``: those of each column. ``laws``, shapes (states,): their probabilities.
+    ``noise_std``: of a cell of the tables.
+    """
+
+    def __init__(
+        self,
+        grids: Sequence[Grid],
+        states: Sequence[Binning],
+        laws: Sequence[Array],
+        n: float,
+        noise_std: float,
+    ) -> None:
+        self._columns = list(zip(grids, states, laws, strict=True))
+        self._ordered = [
+            int(binning.labels[: grid.present].max()) + 1 if grid.ordered else 0
+            for grid, binning, _ in self._columns
+        ]
+        self._least = noise_std / n
+        #: most cells of a table
+        self._most = _NOISE * n / (_MEAN * max(noise_std, 1.0))
+        self._labels: dict[tuple[int, float], Ints] = {}
+        self._axes: dict[int, GridAxis] = {}
+
+    def axes(self, cells: TableCells) -> tuple[GridAxis, ...]:
+        """Axes of records. Equal labels have one axis, which is read once."""
+        return tuple(self._axis(j, labels) for j, labels in zip(cells.columns, cells.labels, strict=True))
+
+    def _axis(self, column: int, labels: Ints) -> GridAxis:
+        if id(labels) not in self._axes:
+            grid, states, _ = self._columns[column]
+            self._axes[id(labels)] = GridAxis(grid, labels[states.labels])
+        return self._axes[id(labels)]
+
+    def _cut(self, column: int, by: float) -> Ints:
+        """Cells of a column's states: ``by`` ranges in order, or categories rarer than it in one cell."""
+        if (column, by) in self._labels:
+            return self._labels[column, by]
+        law, ordered = self._columns[column][2], self._ordered[column]
+        if ordered:
+            labels = equal_mass(law[:ordered], int(by)) if by < ordered else np.arange(ordered)
+            labels = np.append(labels, labels[-1] + np.arange(1, len(law) - ordered + 1))
+        else:
+            rare = law < by
+            labels = np.arange(len(law))
+            if rare.sum() > 1:
+                labels = np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
+        self._labels[column, by] = labels
+        return labels
+
+    def cells(self, columns: Family) -> TableCells | None:
+        """Cells of a table, or None if they are too many."""
+        found: dict[int, Ints] = {}
+        pair = len(columns) == 2
+        for j in (j for j in columns if not self._ordered[j]):
+            others = 1.0 if pair else min(max(self._most / len(self._columns[j][2]), 4.0), 64.0)
+            found[j] = self._cut(j, _STANDS * math.sqrt(others) * self._least)
+        left = max(self._most, 9.0) / math.prod(int(labels.max()) + 1 for labels in found.values())
+        ordered = sorted((j for j in columns if self._ordered[j]), key=lambda j: len(self._columns[j][2]))
+        for place, j in enumerate(ordered):
+            ranges = max(left, 1.0) ** (1.0 / (len(ordered) - place))
+            ranges = 2 * round(ranges / 2) if ranges >= 3.5 else 3
+            found[j] = self._cut(j, float(min(ranges, _RANGES)))
+            left /= int(found[j].max()) + 1
+        cells = TableCells(tuple(columns), tuple(found[j] for j in columns))
+        return cells if math.prod(cells.shape) <= _CELLS else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FurtherTablesChoice(Adaptive[Sequence[Sequence[Candidate]]]):
+    """One of several tables for each of some columns, by exponential mechanisms on scores of sensitivity 1.
+
+    The score of a table is the sum over its cells |n - expected|, less what sampling and noise explain. One
+    record changes one n by one. All other numbers are released before.
+
+    ``count``: number of choices. ``epsilon``: cost of each. None takes the best: **not private**.
+    ``noise_std``: of a cell of the later tables, for which scores allow.
+    ``read_with``: candidates of each choice. A single one is taken without looking at its score.
+    """
+
+    count: int
+    epsilon: float | None
+    noise_std: float
+    stage: Stage | None = None
+    name: ClassVar[str] = "choice of further tables"
+    adjacency: ClassVar[str] = ADD_REMOVE
+    detail: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if self.read_with is not None and len(self.read_with) > self.count:
+            raise PrivacyError(f"{len(self.read_with)} choices are to be made, but {self.count} were planned")
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        if self.epsilon is None:
+            return "not private: no noise"
+        return f"1 a score, {self.count} exponential mechanisms"
+
+    @property
+    def event(self) -> DpEvent:
+        """Cost of all choices."""
+        if self.epsilon is None:
+            return non_private_event()
+        return exponential_mechanism_event(self.epsilon, count=self.count)
+
+    def scores(self, records: Records, candidates: Sequence[Candidate]) -> Array:
+        """Distance of the records from the model in each table: private, sensitivity 1 each."""
+        counted = records.each_count(one.axes for one in candidates)
+        away = [
+            np.abs(counts - in_score_steps(one.expected)).sum()
+            for one, counts in zip(candidates, counted, strict=True)
+        ]
+        return np.array(away) - in_score_steps([one.allowance(self.noise_std) for one in candidates])
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> list[Candidate]:
+        """Choose. A ledger calls it when the choices are posted."""
+
+        def pick(candidates: Sequence[Candidate]) -> int:
+            if len(candidates) == 1:
+                return 0
+            return choose(self.scores(records, candidates), self.epsilon, rng)
+
+        return [candidates[pick(candidates)] for candidates in self.given]

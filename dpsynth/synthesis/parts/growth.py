@@ -1,0 +1,118 @@
+"""Further tables of each column, chosen against the model of the moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.errors import ConfigError
+from dpsynth.marginals.chain import Chain
+from dpsynth.marginals.chain_fit import ChainFit
+from dpsynth.marginals.growth import Candidate, FurtherTablesChoice
+from dpsynth.marginals.statistics import TablesRelease
+from dpsynth.synthesis.parts.base_model import BaseModel
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
+from dpsynth.synthesis.row_rules import rules_of_model
+from dpsynth.table.schema import TableSchema
+
+#: Fraction of the part's share for the choices. Tables get the rest.
+_CHOICES = 0.1
+
+
+def fit_of(
+    described: TableSchema, reading: Reading, states: Iterable[NDArray[np.int64]] | None = None
+) -> ChainFit:
+    """A chain fitted to what was read before it grows. Its states are made anew unless they are given."""
+    network, marginals = reading.of(BaseModel), reading.of(Columns)
+    if network is None or marginals is None:
+        raise ConfigError("a chain is fitted to a base model: read Columns and BaseModel before it")
+    return ChainFit(
+        network,
+        marginals,
+        reading.of(Pairwise),
+        reading.rng,
+        described.levels,
+        rules_of_model(described),
+        states=None if states is None else list(states),
+        rough=not reading.refine,
+    )
+
+
+@dataclass(frozen=True)
+class Growth(Part[Chain]):
+    """Tables beside those of the base model: in each round one of each column but the first.
+
+    ``rounds``: how many, at least 1.
+    """
+
+    schema: TableSchema
+    rounds: int
+
+    @property
+    def count(self) -> int:
+        """Tables of a round."""
+        return len(self.schema.levels.modelled) - 1
+
+    @property
+    def choice(self) -> FurtherTablesChoice:
+        """The choices of a round with their noise."""
+        epsilon = None
+        if self.noise is not None:
+            # An exponential mechanism has a loss of variance eps^2 / 3, which is mu^2 in the Gaussian limit.
+            epsilon = math.sqrt(3.0 * _CHOICES / (self.rounds * self.count)) / self.noise
+        return FurtherTablesChoice(
+            count=self.count, epsilon=epsilon, noise_std=self.tables.noise_std, stage=self.stage
+        )
+
+    @property
+    def tables(self) -> TablesRelease:
+        """The tables of a round with their noise."""
+        noise = None if self.noise is None else self.noise * math.sqrt(self.rounds / (1.0 - _CHOICES))
+        return TablesRelease(
+            count=self.count, noise_multiplier=noise, stage=self.stage, name="further tables"
+        )
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Choices and tables of all rounds."""
+        choice, tables = self.choice, self.tables
+        std = tables.noise_std
+        return (
+            Statistic("choice of further tables", (choice.event,) * self.rounds, share=_CHOICES),
+            Statistic(
+                "further tables",
+                (tables.event,) * self.rounds,
+                share=1.0 - _CHOICES,
+                noise_std=std,
+                pair_std=std,
+            ),
+        )
+
+    def read(self, reading: Reading) -> Chain:
+        """Choose, count and fit, round by round."""
+        fit = fit_of(self.schema, reading)
+        for _ in range(self.rounds):
+            candidates = fit.candidates(self.tables.noise_std)
+            self._count(reading, fit, reading.run(self.choice.at(candidates)))
+        return fit.chain
+
+    def redraw(self, reading: Redrawing) -> Chain:
+        """The same tables: choices and states stay."""
+        released = reading.released.chain
+        assert released is not None  # the part was read
+        fit = fit_of(self.schema, reading, (states.labels for states in released.binnings))
+        for grown in released.grown:
+            self._count(reading, fit, fit.again(grown, self.tables.noise_std))
+        return fit.chain
+
+    def _count(self, reading: Reading, fit: ChainFit, chosen: list[Candidate]) -> None:
+        if chosen:
+            tables = self.tables
+            axes = {one.cells.columns: one.axes for one in chosen}
+            fit.grow(chosen, reading.run(tables.at(axes)), tables.noise_std)
