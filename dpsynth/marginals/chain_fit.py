@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from scipy import sparse
 
 from dpsynth.marginals.binning import Binning, equal_mass
 from dpsynth.marginals.chain import Chain, Conditional
-from dpsynth.marginals.coupling import Coupling, Marks, Scored, coupled, score_correlations, score_ends
+from dpsynth.marginals.coupling import Marks, Scored, coupled, score_correlations, score_ends
 from dpsynth.marginals.denoising import GrownTable
 from dpsynth.marginals.factors import Factor, conditional
 from dpsynth.marginals.features import OUTCOME_WEIGHT, PairFeatures
@@ -55,8 +54,6 @@ Floats = NDArray[np.float32]
 _STATES = 64
 #: Records of the pool, and rounds of a fit.
 _POOL, _SWEEPS = 10_000, 5
-#: Rounds of a fit that goes on from an earlier one.
-_FURTHER_SWEEPS = 2
 #: The same where a fit's readings are audited, and its model is of no use.
 _ROUGH = (200, 0)
 #: Draws of a chain without products, from which the products' expectations are computed, and the least mean
@@ -175,8 +172,6 @@ class ChainFit:
         self.pool, self.sweeps = _ROUGH if rough else (_POOL, _SWEEPS)
         self.pairs: PairwiseStatistics | None = None
         self.tables: dict[int, list[GrownTable]] = {}
-        #: number of tables of each column that came last
-        self._gained: dict[int, int] = {}
         classes = network.binnings[network.root].size if network.kind == "tan" else 1
         self.noise = network.noise_std * classes**0.5 / marginals.n
         columns = list(zip(grids, network.cells, network.binnings, strict=True))
@@ -276,18 +271,16 @@ class ChainFit:
 
     def grow(self, chosen: Sequence[Candidate], noisy: Mapping[Family, Doubles], noise_std: float) -> None:
         """Add a round of counted tables, and fit all columns anew."""
-        self._gained = {}
         for one in chosen:
             columns, expected = one.cells.columns, one.expected
             if len(columns) == 2:  # the parent's distribution is released
                 law = self.n * np.bincount(one.cells.labels[0], self.laws[columns[0]])
                 expected = expected * (law / np.maximum(expected.sum(axis=1), _RAREST))[:, None]
             table = GrownTable.of(one.cells, noisy[columns], expected, noise_std, self.pool)
-            self._gained[columns[-1]] = int(table is not None)
             if table is not None:
                 self.tables.setdefault(columns[-1], []).append(table)
         self.chain = replace(self.chain, grown=(*self.chain.grown, tuple(one.cells for one in chosen)))
-        self._run({column.column: column for column in self.chain.conditionals})
+        self._run()
 
     def _add(self, pairs: PairwiseStatistics, draws: Ints) -> None:
         """Let the next run fit products as well. ``draws``: bins of a chain without them."""
@@ -297,8 +290,8 @@ class ChainFit:
         tables = [(table[label], half[label]) for table, half, label in both]
         self.numbers, self.halves = [one for one, _ in tables], [half for _, half in tables]
 
-    def _run(self, earlier: Mapping[int, Conditional] = MappingProxyType({})) -> None:
-        """Fit the columns in their order, from where they were earlier."""
+    def _run(self) -> None:
+        """Fit the columns in their order."""
         columns = len(self.laws)
         self.chain = replace(self.chain, conditionals=self.chain.conditionals[:1], pairs=self.pairs)
         self.rows, self.marks = DrawnColumns.empty(columns, self.pool), Marks.empty(columns, self.pool)
@@ -306,10 +299,7 @@ class ChainFit:
         self._draw(self.chain.conditionals[0])
         before = [self.network.root]
         for factor in self.network.factors:
-            if factor[1] in earlier:
-                column = self._better(factor, before, earlier[factor[1]])
-            else:
-                column = self._column(factor, before)
+            column = self._column(factor, before)
             self.chain = replace(self.chain, conditionals=(*self.chain.conditionals, column))
             self._draw(column)
             before.append(column.column)
@@ -364,31 +354,13 @@ class ChainFit:
         coupling = coupled(columns, self.correlation[among], self.chain.ends[j], len(self.laws[j]))
         return self._fitted(factor, before, [*fixed, coupling])
 
-    def _better(self, factor: Factor, before: list[int], earlier: Conditional) -> Conditional:
-        """Fit a column with tables that it gained. Its coupling stays."""
-        fixed = [*self._counted(factor[1], before)]
-        fixed += [term for term in earlier.terms if isinstance(term, Coupling)]
-        return self._fitted(factor, before, fixed, earlier.terms)
-
-    def _fitted(
-        self,
-        factor: Factor,
-        before: list[int],
-        fixed: list[ChainTerm],
-        start: Sequence[ChainTerm] = (),
-    ) -> Conditional:
-        """Fit a column. ``start``: its terms of before, of which those that move come first."""
+    def _fitted(self, factor: Factor, before: list[int], fixed: list[ChainTerm]) -> Conditional:
         j = factor[1]
         moving = [self._table(factor), *self._products(j, before), *self._grown(j)]
-        gained = self._gained.get(j, 0)
-        for fitting, term in zip(moving[: len(moving) - gained], start, strict=False):
-            assert isinstance(term, TableTerm | Products)
-            fitting.effects = term.effects.copy()
-        sweeps = min(self.sweeps, _FURTHER_SWEEPS) if start else self.sweeps
-        base = fit_terms(self.laws[j], fixed, moving, self.rows, sweeps)
+        base = fit_terms(self.laws[j], fixed, moving, self.rows, self.sweeps)
         terms = [*(fitting.term() for fitting in moving), *fixed]
         obeyed = self._obeyed(j, before)
-        if obeyed:  # tables hold some noise where a rule forbids all, and would be fitted to it
+        if obeyed:  # other tables hold some noise where nothing can be, and would be fitted to it
             terms = [*terms, *obeyed]
             base = fit_terms(self.laws[j], terms, [], self.rows, self.sweeps)
         return Conditional(j, base.astype(np.float32), tuple(terms))
@@ -406,8 +378,7 @@ class ChainFit:
         """The tables that were chosen for the column."""
         found: list[Fitting] = []
         for grown in self.tables.get(j, []):
-            cells = grown.cells
-            table = TableTerm(cells.columns[:-1], cells.labels[:-1], cells.labels[-1], grown.start)
+            table = grown.term(grown.start)
             found.append(HeldTableFitting(table, grown.law, self.rows, grown.ridge))
         return found
 
@@ -453,9 +424,11 @@ class ChainFit:
         return [Lacking(root, self.law, tuple(columns), states, odds, float(law[state]), state, len(law))]
 
     def _obeyed(self, j: int, before: list[int]) -> list[ChainTerm]:
-        """Factors of the rules that the column is the last of."""
+        """Factors of the rules that the column is the last of, and of functions of one column."""
         ready = {*before, j}
-        return [rule.term(j) for rule in self.rules if j in rule.columns and ready.issuperset(rule.columns)]
+        functions = [grown.excluded for grown in self.tables.get(j, [])]
+        rules = [rule.term(j) for rule in self.rules if j in rule.columns and ready.issuperset(rule.columns)]
+        return [*rules, *(one for one in functions if one is not None)]
 
 
 def _places(features: PairFeatures, columns: Sequence[int]) -> Ints:

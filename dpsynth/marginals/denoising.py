@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpsynth.marginals.density import fit_margins, norm_sub
 from dpsynth.marginals.growth import TableCells
+from dpsynth.marginals.terms import TableTerm
 
 Array = NDArray[np.float64]
 
@@ -25,6 +26,10 @@ _LEAST_SPREAD = 1e-4
 _LEAST_CELL, _LEAST_COUNT = 1e-3, 1e-9
 #: Rows of so many cells and more are made to add up to what is expected, by the same number less in each.
 _LONG = 5
+#: Rows are clear from so many deviations beyond the largest noise of their cells on. Noise could hide this share of the records at most.
+_CLEAR, _HIDDEN = 2.0, 0.04
+#: Effect that leaves a cell out.
+_NEVER = -20.0
 #: Largest start of an effect.
 _LARGEST = 9.0
 #: Part of an effect's variance that holds it, and draws that stand for what is not known of it.
@@ -38,12 +43,25 @@ class GrownTable:
     ``law``, shape (cells of the parents, cells of the child): distribution of the child given the parents.
     ``start``, of the same shape: effects that lead there from the model against which it was chosen.
     ``ridge``, of the same shape: what departing from them costs.
+    ``possible``, of the same shape: cells that can be if one column is a function of the other.
     """
 
     cells: TableCells
     law: Array
     start: NDArray[np.float32]
     ridge: Array
+    possible: NDArray[np.bool_]
+
+    def term(self, effects: NDArray[np.float32]) -> TableTerm:
+        """A term of the chain with these effects."""
+        return TableTerm(self.cells.columns[:-1], self.cells.labels[:-1], self.cells.labels[-1], effects)
+
+    @property
+    def excluded(self) -> TableTerm | None:
+        """A term that leaves out what cannot be, if there is any."""
+        if self.possible.all():
+            return None
+        return self.term(np.where(self.possible, 0.0, _NEVER).astype(np.float32))
 
     @classmethod
     def of(
@@ -69,6 +87,8 @@ class GrownTable:
         if not spread:
             return None
         found = np.maximum(found, _LEAST_CELL * expected)
+        can_be = np.ones(found.shape, dtype=bool) if found.ndim > 2 else possible(noisy, expected, noise_std)
+        found = np.where(can_be, found, _LEAST_CELL * expected)
         size = found.shape[-1]
         if size >= _LONG:
             found = np.maximum(norm_sub(found, expected.sum(axis=-1)), _LEAST_CELL * expected)
@@ -78,7 +98,7 @@ class GrownTable:
         n = expected.sum()
         noise = (noise_std / n / spread) ** 2 / np.maximum(expected / n, _LEAST_COUNT)
         ridge = _HELD * np.minimum(noise, 1.0) + _DRAWS / draws
-        return cls(cells, law, start.astype(np.float32), ridge)
+        return cls(cells, law, start.astype(np.float32), ridge, can_be.reshape(-1, size))
 
 
 def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, float]:
@@ -109,6 +129,32 @@ def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, fl
     kept = own / (own + noise) * gap
     found = expected + np.where(np.abs(beyond) > np.abs(kept), beyond, kept)
     return found, float(np.sqrt(variance.max()))
+
+
+def possible(noisy: Array, expected: Array, noise_std: float) -> NDArray[np.bool_]:
+    """Cells of a pair that can be if one column is a function of the other: all, unless it is.
+
+    It is taken for one if the cells beside the largest of each row hold no more than noise explains, and noise
+    could hide only a small part of the records there. Rows that noise drowns count for nothing.
+
+    >>> codes = np.array([[300.0, 2.0, -3.0], [4.0, 500.0, -2.0], [1.0, 400.0, 3.0]])
+    >>> possible(codes, np.full((3, 3), 133.0), 3.0).astype(int)
+    array([[1, 0, 0],
+           [0, 1, 0],
+           [0, 1, 0]])
+    """
+    for table, before in ((noisy, expected), (noisy.T, expected.T)):
+        rows, cells = table.shape
+        # from so many records on the largest cell is hardly another one by noise
+        clear = before.sum(axis=1) > (_CLEAR + math.sqrt(2.0 * math.log(cells))) * noise_std
+        best = np.arange(cells) == table.argmax(axis=1)[:, None]
+        total = float(table[clear].sum())
+        beside = float(np.where(best, 0.0, table)[clear].sum())
+        hidden = 2.0 * noise_std * math.sqrt(clear.sum() * (cells - 1))
+        if clear.sum() > 1 and cells > 1 and hidden < _HIDDEN * total and beside < hidden:
+            kept = best | ~clear[:, None]
+            return kept if table is noisy else kept.T
+    return np.ones(noisy.shape, dtype=bool)
 
 
 def _variance(gap: Array, expected: Array, noise: Array, axis: int | None) -> Array:

@@ -153,7 +153,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FurtherTablesChoice(Adaptive[Sequence[Sequence[Candidate]]]):
+class TableChoiceRelease(Adaptive[Sequence[Sequence[Candidate]]]):
     """One of several tables for each of some columns, by exponential mechanisms on scores of sensitivity 1.
 
     The score of a table is the sum over its cells |n - expected|, less what sampling and noise explain. One

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
@@ -18,8 +20,10 @@ CRITICS = 32
 MOST_CRITICS = 128
 #: Noise of a pairwise statistic from which on it improves nothing measurably.
 _MOST_PAIR_NOISE = 0.2
-#: Records for each deviation of a table's noise, and most rounds of further tables.
-_LEAST_RECORDS, _MOST_ROUNDS = 450.0, 5
+#: What a further table has of mu^2, compared with a first one.
+FURTHER = 0.5
+#: Records for each deviation of the noise of further tables, and most rounds of them.
+_LEAST_RECORDS, _MOST_ROUNDS = 400.0, 3
 #: Numbers of all columns together whose products can be fitted in seconds.
 MOST_NUMBERS = 300
 
@@ -61,21 +65,23 @@ def has_pairwise_statistics(
 def rounds_of_growth(
     first: float, further: int, n: float, epsilon: float | None, delta: float, share: float
 ) -> int:
-    """Rounds of further tables: as many as leave at least 450 records for each deviation of a cell's noise.
+    """Rounds of further tables: as many as leave 400 records for each deviation of the noise in their cells.
 
-    All tables share the noise sqrt((first + rounds * further) / share) / mu, with mu the Gaussian-DP
-    parameter of (epsilon, delta). There are five rounds at most. ``n`` is public or a noisy count.
+    The variance of that noise is (first / FURTHER + rounds * further) / share / mu^2, with mu the Gaussian-DP
+    parameter of (epsilon, delta). There are three rounds at most. ``n`` is public or a noisy count.
 
     ``first``: squared sensitivity of the first tables. ``further``: that of a round, its number of tables.
     ``share``: fraction of mu^2 of all tables.
 
     >>> [rounds_of_growth(10.0, 8, n, 3.0, 1e-5, 0.6) for n in (1000, 4000, 40_000)]
-    [0, 1, 5]
+    [0, 1, 3]
     """
-    if not further or epsilon is None:
-        return _MOST_ROUNDS if further else 0
+    if not further:
+        return 0
+    if epsilon is None:
+        return _MOST_ROUNDS
     most = share * (n / (_LEAST_RECORDS * analytic_sigma(epsilon, delta))) ** 2
-    return int(min(max((most - first) // further, 0), _MOST_ROUNDS))
+    return int(np.clip((most - first / FURTHER) // further, 0, _MOST_ROUNDS))
 
 
 def training(n: float) -> TrainingSettings:

@@ -119,8 +119,9 @@ class MarginalsOptions(FitOptions):
         rounds = self.statistics.rounds
         if rounds is None:
             rounds = default_rules.rounds_of_growth(first, further, enough, self.epsilon, delta, part)
-        # all tables have the same noise
-        tables = share.tables * first / max(first + rounds * further, 1.0)
+        tables = share.tables
+        if rounds:
+            tables *= first / (first + default_rules.FURTHER * rounds * further)
         base = share.selection + tables
         own: list[Part[Any]] = [
             Columns(schema, n, n_std, share=share.marginals),

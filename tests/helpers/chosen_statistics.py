@@ -14,10 +14,11 @@ def marginals_options(
     *,
     base_model: Kind | None = None,
     pairwise_statistics: bool | None = None,
+    rounds: int | None = None,
     **options: Any,
 ) -> MarginalsOptions:
     """Options with these statistics. None leaves one to its rule."""
-    chosen = Statistics(base_model, pairwise_statistics)
+    chosen = Statistics(base_model, pairwise_statistics, rounds)
     return MarginalsOptions.of(**options, statistics=chosen)
 
 
@@ -27,11 +28,12 @@ def dp_marginals(
     *,
     base_model: Kind | None = None,
     pairwise_statistics: bool | None = None,
+    rounds: int | None = None,
     **options: Any,
 ) -> DPMarginals:
     """An estimator with these statistics. None leaves one to its rule."""
     model = DPMarginals(epsilon, delta, **options)
-    model._statistics = Statistics(base_model, pairwise_statistics)
+    model._statistics = Statistics(base_model, pairwise_statistics, rounds)
     return model
 
 

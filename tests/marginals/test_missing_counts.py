@@ -175,6 +175,7 @@ def test_missing_values_are_not_taken_for_rare_categories(monkeypatch):
     frame = schema.conform(pd.DataFrame({**made, "died": rng.integers(0, 2, 4000)})).frame
     released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
     monkeypatch.setattr("dpsynth.marginals.binning.default_bins", lambda n, noise_std, classes: 2)
+    monkeypatch.setattr("dpsynth.marginals.binning._STANDS", 1e6)
     chain = chain_of(frame, schema, released, rng, noise=None)
     assert any(binning.labels[-1] < binning.size - 1 for binning in chain.network.binnings)
     cells = chain.cells_of(chain.sample(4000, rng), rng)

@@ -30,10 +30,12 @@ from dpsynth.errors import PrivacyError
 from dpsynth.marginals import statistics as structure
 from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.features import PairFeatures
+from dpsynth.marginals.growth import Candidate, Resolution, TableChoiceRelease
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import (
     MarginalsRelease,
     PairwiseStatisticsRelease,
+    TablesRelease,
 )
 from dpsynth.patients.reader import reader_of
 from dpsynth.patients.schema import MOST_ROWS, PatientSchema
@@ -217,6 +219,32 @@ def edges(kind: str, of: str = "rows") -> structure.EdgesRelease:
     return base_model(kind, of).edges.at(bins_of(kind, of))
 
 
+@cache
+def candidates(of: str = "rows") -> list[list[Candidate]]:
+    """All tables of each column with one or two before it, and what some model expects in them."""
+    bins, rng = bins_of("tree", of), np.random.default_rng(5)
+    laws = [binning.probabilities for binning in bins.binnings]
+    resolution = Resolution(bins.grids, bins.binnings, laws, bins.n, 3.0)
+
+    def some(family: tuple[int, ...]) -> Candidate:
+        cells = resolution.cells(family)
+        expected = bins.n * rng.dirichlet(np.ones(np.prod(cells.shape))).reshape(cells.shape)
+        return Candidate(cells, resolution.axes(cells), expected, 33.3)
+
+    number = len(laws) if of == "rows" else 4
+    before = [[(i,) for i in range(j)] + list(itertools.combinations(range(j), 2)) for j in range(1, number)]
+    return [[some((*parents, j)) for parents in each] for j, each in enumerate(before, 1)]
+
+
+def choice(of: str = "rows") -> TableChoiceRelease:
+    return TableChoiceRelease(count=4, epsilon=0.7, noise_std=3.0).at(candidates(of))
+
+
+def further_tables(of: str = "rows") -> TablesRelease:
+    axes = {each[-1].cells.columns: each[-1].axes for each in candidates(of)}
+    return TablesRelease(count=len(axes), noise_multiplier=Z, name="further tables").at(axes)
+
+
 STUDIES = {
     "logistic": Study(model="logistic: died ~ age + log(lab) + group + stage"),
     "linear": Study(model="linear: age ~ lab + died"),
@@ -305,6 +333,8 @@ CASES = {
     "pairwise statistics": Case(lambda: pairwise_statistics(None), 1.0, slack=0.01),
     "pairwise statistics with the outcome": Case(lambda: pairwise_statistics(3), 1.0, slack=0.01),
     "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0, slack=0.01),
+    "choice of further tables": Case(choice),
+    "further tables": Case(further_tables, np.sqrt(4)),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),
@@ -330,6 +360,8 @@ CASES = {
     "marginals of levels": Case(lambda: marginals(SOURCES["levels"][0]), np.sqrt(22 + 5 + 1), table=LEVELS),
     "tree tables of levels": Case(lambda: tables("tree", "levels"), np.sqrt(21), table=LEVELS),
     "tan tables of levels": Case(lambda: tables("tan", "levels"), np.sqrt(20 + 21 / 3), table=LEVELS),
+    "choice of further tables of levels": Case(lambda: choice("levels"), table=LEVELS),
+    "further tables of levels": Case(lambda: further_tables("levels"), np.sqrt(3), table=LEVELS),
     "tan edges of levels": Case(lambda: edges("tan", "levels"), table=LEVELS),
     "pairwise statistics of levels": Case(
         lambda: pairwise_statistics(None, "levels"), 1.0, slack=0.05, table=LEVELS
@@ -604,13 +636,10 @@ def test_the_critic_is_trained_under_the_posted_plan():
 def test_no_more_tables_than_planned():
     """Tables that no noise was planned for."""
     release = tables("tree")
-    bins, families = release.given
     with pytest.raises(PrivacyError, match="planned"):
         replace(release, count=2)
     with pytest.raises(PrivacyError, match="planned"):
-        release.of(bins, families[:1])
-    with pytest.raises(PrivacyError, match="planned"):
-        release.of(bins, ())
+        replace(choice(), count=3)
     with pytest.raises(PrivacyError, match="give them with at"):
         read(replace(release, read_with=None), table(5))
 
@@ -742,17 +771,19 @@ def test_what_is_finished_is_not_computed_again():
     ledger.resume(rest, records, rng)
 
 
-def scores_of(release: structure.EdgesRelease, records: FrameRecords) -> np.ndarray:
+def scores_of(release: structure.EdgesRelease | TableChoiceRelease, records: FrameRecords) -> np.ndarray:
     with records.opened():
-        return release.scores(records)
+        if isinstance(release, structure.EdgesRelease):
+            return release.scores(records)
+        return np.concatenate([release.scores(records, each) for each in release.given])
 
 
-@pytest.mark.parametrize("kind", ["tree", "tan"])
-def test_scores_have_sensitivity_one(kind):
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.sensitivity is None][:-1])
+def test_scores_have_sensitivity_one(name):
     """A score that one record moves by more than 1, by brute force over neighbours."""
-    release, largest = edges(kind), 0.0
+    release, largest = CASES[name].make(), 0.0
     for seed in range(3):
-        frame = table(12, seed)
+        frame = CASES[name].table(12, seed)
         full = scores_of(release, FrameRecords(frame))
         less = (scores_of(release, FrameRecords(frame.drop(index=row))) for row in frame.index)
         moved = [np.abs(full - scores).max() for scores in less]
@@ -782,6 +813,38 @@ def test_every_choice_is_paid_for(names, kind, monkeypatch):
     assert [event["count"] for event in chosen] == ([len(calls)] if calls else [])
     assert set(calls) <= {0.25} and all(event["event"]["epsilon"] == 0.25 for event in chosen)
     assert [structure.n_choices(m) for m in (1, 2, 5)] == [0, 0, 4]
+
+
+def test_chosen_tables_have_the_law_of_the_exponential_mechanism(monkeypatch):
+    """One noise for all choices, scores scaled on their way to the mechanism, or a look where is no choice.
+
+    Against the score's definition, with what sampling and noise explain written out.
+    """
+    release, records = replace(choice(), epsilon=0.04), FrameRecords(table(60, seed=3))
+    (only,), *several = release.given
+    with records.opened():
+        counts = [records.counts([one.axes for one in each]) for each in several]
+    laws = []
+    for each, found in zip(several, counts, strict=True):
+        scores = []
+        for one, count in zip(each, found, strict=True):
+            m, of_parents = one.expected, one.expected.sum(axis=-1)
+            root = np.sqrt(2 / np.pi)
+            explained = np.minimum(root * np.sqrt(m), 2 * m).sum() + np.minimum(root * 3.0, m).sum()
+            explained += np.minimum(root * np.sqrt(of_parents / 33.3), 2 * of_parents).sum()
+            scores.append(np.abs(count - m).sum() - explained)
+        law = np.exp(0.04 * (np.array(scores) - max(scores)) / 2)
+        laws.append(law / law.sum())
+    exact = {id(each): scores_of(replace(release, read_with=[each]), records) for each in release.given}
+    monkeypatch.setattr(TableChoiceRelease, "scores", lambda self, records, each: exact[id(each)].copy())
+    exact.pop(id(release.given[0]))  # a single candidate has no score
+    rng, draws = np.random.default_rng(4), 2000
+    with records.opened():
+        chosen = [release(records, rng) for _ in range(draws)]
+    assert all(found[0] is only for found in chosen)
+    for place, (each, law) in enumerate(zip(several, laws, strict=True), 1):
+        counted = [sum(found[place] is one for found in chosen) for one in each]
+        assert law.min() * draws > 5 and stats.chisquare(counted, law * draws).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("kind", ["tree", "tan"])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import ConfigError
 from dpsynth.marginals.chain import Chain
 from dpsynth.marginals.chain_fit import ChainFit
-from dpsynth.marginals.growth import Candidate, FurtherTablesChoice
+from dpsynth.marginals.growth import Candidate, TableChoiceRelease
 from dpsynth.marginals.statistics import TablesRelease
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
@@ -60,13 +60,13 @@ class Growth(Part[Chain]):
         return len(self.schema.levels.modelled) - 1
 
     @property
-    def choice(self) -> FurtherTablesChoice:
+    def choice(self) -> TableChoiceRelease:
         """The choices of a round with their noise."""
         epsilon = None
         if self.noise is not None:
             # An exponential mechanism has a loss of variance eps^2 / 3, which is mu^2 in the Gaussian limit.
             epsilon = math.sqrt(3.0 * _CHOICES / (self.rounds * self.count)) / self.noise
-        return FurtherTablesChoice(
+        return TableChoiceRelease(
             count=self.count, epsilon=epsilon, noise_std=self.tables.noise_std, stage=self.stage
         )
 
