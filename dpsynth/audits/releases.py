@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,13 +26,14 @@ from dpsynth.audits.trials import Audited, Declared, judge_trials
 from dpsynth.checks import Counted
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins
+from dpsynth.marginals.growth import Candidate, TableCells, TableChoiceRelease
 from dpsynth.marginals.statistics import EdgesRelease
 from dpsynth.patients.histories import Histories
 from dpsynth.patients.schema import patients_of
 from dpsynth.privacy.events import exponential_mechanism_event
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
-from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.records import FrameRecords, GridAxis
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
@@ -499,7 +500,7 @@ def audit_in_one_run(
 
 
 # ------------------------------------------------------------------------------------------------
-# Audit of the base model's structure: an exponential mechanism, with its scores moved the farthest.
+# Audit of what a fit chooses to count: an exponential mechanism, with its scores moved the farthest.
 #
 # The worst case is made up. Without the record all pairs of columns score alike. With it the pairs of one
 # column lose 1 and all others gain 1. This column is then chosen e^epsilon times less often, less a part for
@@ -518,22 +519,45 @@ LEAST_EPSILON = 1.0
 # Released number of records, and how many of them are expected in cell (0, 0) of a losing pair: more than the
 # one that comes. In other pairs as good as nobody is.
 _N, _EXPECTED, _SHARE = 1e6, 3.0, 0.9
+_MADE_UP = Schema(
+    columns=tuple(Column(name=f"c{j}", kind="binary", categories=(0, 1)) for j in range(COLUMNS))
+)
+
+Choosing = TypeVar("Choosing", EdgesRelease, TableChoiceRelease)
 
 
-def worst_case(release: EdgesRelease) -> EdgesRelease:
+def worst_case(release: Choosing) -> Choosing:
     """Release on the made-up table's schema and bins, at its own epsilon or at `LEAST_EPSILON`."""
     if release.epsilon is None:
-        raise InputError(
-            "the choice of edges has no noise: nothing is declared that an audit could contradict"
-        )
-    columns = tuple(Column(name=f"c{j}", kind="binary", categories=(0, 1)) for j in range(COLUMNS))
-    rare = _EXPECTED / (_SHARE * _N)
-    first = [_SHARE if j == LOSING else rare for j in range(COLUMNS)]
-    binnings = tuple(Binning(np.arange(2), np.array([p, 1.0 - p])) for p in first)
-    bins = Bins(tuple(Grid.from_column(column) for column in columns), binnings, _N)
+        raise InputError(f"{release.name}: no noise, so nothing is declared that an audit could contradict")
     epsilon = max(release.epsilon, LEAST_EPSILON)
-    schema, std = Schema(columns=columns), release.table_std
-    return EdgesRelease(schema=schema, kind="tree", epsilon=epsilon, table_std=std).at(bins)
+    grids = tuple(Grid.from_column(column) for column in _MADE_UP.columns)
+    if isinstance(release, EdgesRelease):
+        rare = _EXPECTED / (_SHARE * _N)
+        first = [_SHARE if j == LOSING else rare for j in range(COLUMNS)]
+        binnings = tuple(Binning(np.arange(2), np.array([p, 1.0 - p])) for p in first)
+        std, bins = release.table_std, Bins(grids, binnings, _N)
+        return EdgesRelease(schema=_MADE_UP, kind="tree", epsilon=epsilon, table_std=std).at(bins)
+    labels = (np.arange(2), np.arange(2))
+    # the same numbers in other cells, so that noise and sampling explain as much
+    losing = np.array([[_EXPECTED, 0.0], [_EXPECTED, 0.0]])
+    gaining = np.array([[0.0, _EXPECTED], [_EXPECTED, 0.0]])
+    tables = [
+        Candidate(
+            TableCells((0, j), labels),
+            (GridAxis(grids[0]), GridAxis(grids[j])),
+            losing if j == LOSING else gaining,
+            1.0,
+        )
+        for j in range(1, COLUMNS)
+    ]
+    return replace(release, count=1, epsilon=epsilon, stage=None, read_with=[tables])
+
+
+def _lost(chosen: Sequence[Any]) -> bool:
+    """Whether the losing column is the first choice."""
+    first = chosen[0]
+    return bool((first.cells.columns if isinstance(first, Candidate) else first)[-1] == LOSING)
 
 
 def rarely(epsilon: float) -> tuple[float, float]:
@@ -552,31 +576,31 @@ def rarely(epsilon: float) -> tuple[float, float]:
 
 
 def audit_choices(
-    release: EdgesRelease,
+    release: Choosing,
     *,
     delta: float,
     trials: int,
     rng: np.random.Generator,
     counted: Counted = Counted.RECORDS,
 ) -> Audited:
-    """Audit the choice of edges, by so many choices. The release's own schema and bins do not matter."""
+    """Audit a choice of what to count, by so many choices. The release's own columns do not matter."""
     start = time.perf_counter()
     worst = worst_case(release)
     epsilon = worst.epsilon or 0.0
     without, present = rarely(epsilon)
-    names = worst.schema.names
+    names = _MADE_UP.names
     empty = pd.DataFrame({name: pd.Series([], dtype="int64") for name in names})
     one = pd.DataFrame({name: [0] for name in names})
-    tables = [Remembered(worst.schema.conform(frame).frame) for frame in (empty, one)]
+    tables = [Remembered(_MADE_UP.conform(frame).frame) for frame in (empty, one)]
     coins = rng.random(trials) < 0.5
     scores = np.empty(trials)
     with tables[0].opened(), tables[1].opened():
         for trial, coin in enumerate(coins):
-            lost = worst(tables[int(coin)], rng)[0][-1] == LOSING
+            lost = _lost(worst(tables[int(coin)], rng))
             scores[trial] = math.log(present / without) if lost else math.log((1 - present) / (1 - without))
     own = "" if release.epsilon == worst.epsilon else f", not its own {release.epsilon:.3g}"
     audited = judge_trials(
-        "base model edges",
+        release.name,
         scores,
         coins,
         Declared(Profile([exponential_mechanism_event(epsilon)]), delta),

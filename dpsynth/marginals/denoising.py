@@ -26,7 +26,8 @@ _LEAST_SPREAD = 1e-4
 _LEAST_CELL, _LEAST_COUNT = 1e-3, 1e-9
 #: Rows of so many cells and more are made to add up to what is expected, by the same number less in each.
 _LONG = 5
-#: Rows are clear from so many deviations beyond the largest noise of their cells on. Noise could hide this share of the records at most.
+#: A row is clear from so many deviations beyond the largest noise of its cells on. Noise may hide this share
+#: of the records at most.
 _CLEAR, _HIDDEN = 2.0, 0.04
 #: Effect that leaves a cell out.
 _NEVER = -20.0
@@ -113,7 +114,7 @@ def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, fl
     >>> noisy[2, 1] = 160.0
     >>> found, spread = denoised(noisy, expected, 3.0)
     >>> found[2].round(1), round(spread, 2)
-    (array([103. , 159.4, 103. ,  97. ]), 0.3)
+    (array([102.6, 152.8, 102.6,  97.4]), 0.28)
     """
     gap = noisy - expected
     noise = noise_std**2 + expected  # records are a sample, too
@@ -134,8 +135,8 @@ def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, fl
 def possible(noisy: Array, expected: Array, noise_std: float) -> NDArray[np.bool_]:
     """Cells of a pair that can be if one column is a function of the other: all, unless it is.
 
-    It is taken for one if the cells beside the largest of each row hold no more than noise explains, and noise
-    could hide only a small part of the records there. Rows that noise drowns count for nothing.
+    It is taken for one if the cells beside the largest of each row hold no more than noise explains, and
+    noise hides only a small part of the records there. Rows that noise drowns count for nothing.
 
     >>> codes = np.array([[300.0, 2.0, -3.0], [4.0, 500.0, -2.0], [1.0, 400.0, 3.0]])
     >>> possible(codes, np.full((3, 3), 133.0), 3.0).astype(int)
@@ -144,7 +145,7 @@ def possible(noisy: Array, expected: Array, noise_std: float) -> NDArray[np.bool
            [0, 1, 0]])
     """
     for table, before in ((noisy, expected), (noisy.T, expected.T)):
-        rows, cells = table.shape
+        cells = table.shape[1]
         # from so many records on the largest cell is hardly another one by noise
         clear = before.sum(axis=1) > (_CLEAR + math.sqrt(2.0 * math.log(cells))) * noise_std
         best = np.arange(cells) == table.argmax(axis=1)[:, None]

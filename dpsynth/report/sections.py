@@ -113,12 +113,15 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
 
 
 def _refinement(report: RunReport) -> str | None:
-    """The refinement of the base model, or why there is none."""
+    """The statistics beside the base model, or why there are none."""
     entries = () if report.ledger is None else report.ledger.entries
-    names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
+    names = [entry.name.removeprefix("WGAN ") for entry in entries]  # as ledgers of older versions have it
     if "base model tables" not in names:
         return None
-    return report.say("pairwise" if "pairwise statistics" in names else "no refinement")
+    rounds = names.count("further tables")
+    further = "further tables" if rounds > 1 else "one further" if rounds else "no further"
+    pairwise = "pairwise" if "pairwise statistics" in names else "no pairwise"
+    return f"{report.say(pairwise)} {report.say(further, rounds=rounds)}"
 
 
 def _critic(report: RunReport) -> str | None:

@@ -14,6 +14,7 @@ from visits import VISITS, histories_of, visits
 from dpsynth import DPMarginals
 from dpsynth.audits.configuration import Releases, audit_one, releases_of
 from dpsynth.audits.releases import (
+    _MADE_UP,
     LEAST_EPSILON,
     audit_choices,
     audit_in_one_run,
@@ -54,6 +55,8 @@ NAMES = (
     "base model edges",
     "base model tables",
     "pairwise statistics",
+    "choice of further tables",
+    "further tables",
     "information of study death",
     "score of study death (1)",
     "score of study death (2)",
@@ -62,8 +65,10 @@ NAMES = (
     "score of study time (2)",
     "life table of study time",
 )
+FURTHER = tuple(f"{name} ({k})" for k in (1, 2, 3) for name in ("choice of further tables", "further tables"))
 #: one of each class: the rest differ in the point that they are taken at
-GAUSSIAN = dict.fromkeys(name for name in NAMES if name != "base model edges" and not name.endswith("(2)"))
+CHOICES = ("base model edges", "choice of further tables")
+GAUSSIAN = dict.fromkeys(name for name in NAMES if name not in CHOICES and not name.endswith("(2)"))
 
 
 @cache
@@ -73,6 +78,7 @@ def found() -> Releases:
         epsilon=20.0,
         delta=DELTA,
         pairwise_statistics=True,
+        rounds=1,
     )
     with pytest.MonkeyPatch.context() as patch:  # the chain reads nothing and takes seconds
         patch.setattr("dpsynth.marginals.chain_fit._POOL", 500)
@@ -95,7 +101,8 @@ def test_every_release_of_a_fit_is_audited():
 def test_every_release_that_a_count_could_choose_is_audited():
     """Catches an audit of made-up records so few that rules leave out what a real fit releases."""
     given = {"epsilon": 0.1, "delta": DELTA}
-    assert releases_of(SCHEMA, marginals_options(**given), np.random.default_rng(0)).names == NAMES[:5]
+    names = releases_of(SCHEMA, marginals_options(**given), np.random.default_rng(0)).names
+    assert names == (*NAMES[:5], *FURTHER)
 
 
 PATIENTS = VISITS.with_n_public(300)
@@ -232,17 +239,18 @@ def test_few_trials_are_called_few():
 
 
 @pytest.mark.slow
-def test_the_choice_of_edges_passes_and_its_law_is_the_definitions():
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_passes_and_its_law_is_the_definitions(name):
     """Catches a worst case that is none, and a choice with another law than the exponential mechanism's."""
-    release = found().releases[2]
+    release = found().releases[NAMES.index(name)]
     result = audit_choices(release, delta=DELTA, trials=3 * TRIALS, rng=np.random.default_rng(3))
     assert result.verdict == "pass" and 0.5 < result.epsilon.lower <= result.declared["epsilon"]
     worst = worst_case(replace(release, epsilon=0.01))
     assert worst.epsilon == LEAST_EPSILON
     scores = [exact_scores(worst, present) for present in (0, 1)]
-    moved = (scores[1] - scores[0])[0, 1:]
+    moved = scores[1] - scores[0]
     assert np.abs(np.abs(moved) - 1.0).max() < 1e-4 and (moved < 0).sum() == 1
-    weights = np.exp(0.5 * (scores[1][0, 1:] - scores[1][0, 1:].max()))
+    weights = np.exp(0.5 * (scores[1] - scores[1].max()))
     assert (weights / weights.sum())[moved < 0] == pytest.approx(rarely(1.0)[1], rel=1e-4)
     with pytest.raises(InputError, match="no noise"):
         worst_case(replace(release, epsilon=None))
@@ -251,10 +259,12 @@ def test_the_choice_of_edges_passes_and_its_law_is_the_definitions():
 def exact_scores(release, present):
     from dpsynth.privacy.records import FrameRecords
 
-    frame = pd.DataFrame({name: [0] * present for name in release.schema.names})
-    records = FrameRecords(release.schema.conform(frame).frame)
+    frame = pd.DataFrame({name: [0] * present for name in _MADE_UP.names})
+    records = FrameRecords(_MADE_UP.conform(frame).frame)
     with records.opened():
-        return release.scores(records)
+        if release.name == "base model edges":
+            return release.scores(records)[0, 1:]
+        return release.scores(records, release.given[0])
 
 
 @pytest.mark.slow

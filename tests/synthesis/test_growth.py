@@ -140,6 +140,7 @@ def test_a_fit_posts_what_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [str(entry.event) for entry in entries[1::2]] == [str(growth.tables.event)] * 2
     assert entries[0].event.count == 3 and set(calls) == {entries[0].event.event.epsilon}
     assert len(calls) <= 2 * 3
+    assert 0.98 < model.ledger_.epsilon(1e-5) <= 1.0
     grown = model.model_.chain.grown
     assert [len(tables) for tables in grown] == [3, 2]
     families = [cells.columns for tables in grown for cells in tables]

@@ -11,8 +11,8 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.marginals.chain_fit import fit_chain
-from dpsynth.synthesis import many_tables, marginals
+from dpsynth.marginals.chain_fit import ChainFit
+from dpsynth.synthesis import many_tables
 
 N = 3000
 SCHEMA = Schema(
@@ -43,6 +43,7 @@ def new_fit(**given) -> dpsynth.DPMarginals:
         "epsilon": 3.0,
         "delta": 1e-5,
         "pairwise_statistics": True,
+        "rounds": 0,
         "random_state": 0,
     } | given
     return dp_marginals(**options).fit(cohort(), schema=SCHEMA)
@@ -133,15 +134,15 @@ def test_moments_are_redrawn_with_their_noise() -> None:
     rng = np.random.default_rng(0)
     seen = []
 
-    def remember(network, marginals, pairs, *given):
+    def remember(network, marginals, pairs, *given, **named):
         seen.append(pairs)
-        return fit_chain(network, marginals, None, *given)
+        return ChainFit(network, marginals, None, *given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpsynth.marginals.chain_fit._POOL", 500)
         fit = new_fit(epsilon=0.5)
         released = fit.model_.chain.pairs
-        patch.setattr(marginals, "fit_chain", remember)
+        patch.setattr("dpsynth.synthesis.parts.growth.ChainFit", remember)
         for _ in range(6):
             many_tables.redraw(fit._plan, fit.model_, rng)
     means = np.array([pairwise_statistics.mean[released.features.places] for pairwise_statistics in seen])

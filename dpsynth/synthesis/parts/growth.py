@@ -82,15 +82,13 @@ class Growth(Part[Chain]):
     def statistics(self) -> tuple[Statistic, ...]:
         """Choices and tables of all rounds."""
         choice, tables = self.choice, self.tables
-        std = tables.noise_std
         return (
-            Statistic("choice of further tables", (choice.event,) * self.rounds, share=_CHOICES),
+            Statistic(choice.name, (choice.event,) * self.rounds, share=_CHOICES),
             Statistic(
-                "further tables",
+                tables.name,
                 (tables.event,) * self.rounds,
                 share=1.0 - _CHOICES,
-                noise_std=std,
-                pair_std=std,
+                noise_std=tables.noise_std,
             ),
         )
 

@@ -27,8 +27,10 @@ def told(
     ("names", "words"),
     [
         (["single-column counts"], None),
-        (["base model tables"], "No pairwise statistics. By rule.*"),
-        (["base model tables", "pairwise statistics"], "Pairwise statistics: .*once."),
+        (["base model tables"], "No pairwise statistics. By rule.* No further tables. By rule.*"),
+        (["base model tables", "pairwise statistics"], "Pairwise statistics: .*once. No further tables.*"),
+        (["base model tables", "further tables"], "No pairwise.* One round of further tables: .*rows."),
+        (["base model tables", *2 * ["further tables"]], "No pairwise.* 2 rounds of further tables: .*rows."),
     ],
 )
 def test_the_page_says_what_was_bought_and_why_no_more(names, words) -> None:

@@ -1,0 +1,223 @@
+"""Cells of further tables, what a model expects in them, and what is left of them after their noise."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from chains import chain_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from releases import fit_base_model, release_marginals
+
+from dpsynth.marginals.chain_fit import ChainFit
+from dpsynth.marginals.denoising import GrownTable, denoised, possible
+from dpsynth.marginals.growth import Resolution, TableCells
+from dpsynth.privacy import records as private
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.table.schema import Column, Schema
+
+N = 4000
+SCHEMA = Schema(
+    columns=(
+        Column(name="died", kind="binary", categories=(0, 1)),
+        Column(name="age", kind="integer", lower=0, upper=99, missing=True),
+        Column(
+            name="unit", kind="categorical", categories=tuple(f"u{k:02d}" for k in range(30)), missing=True
+        ),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3, 4)),
+    ),
+    outcome="died",
+    n_public=N,
+)
+
+
+def cohort(n: int = N) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    law = 1.0 / np.arange(1, 31) ** 1.5
+    unit = rng.choice(30, n, p=law / law.sum())
+    age = np.where(rng.random(n) < 0.1, np.nan, (20 + 2 * unit + rng.integers(0, 20, n)).clip(0, 99))
+    return SCHEMA.conform(
+        pd.DataFrame(
+            {
+                "died": rng.integers(0, 2, n),
+                "age": age,
+                "unit": np.array([f"u{k:02d}" for k in range(30)])[unit],
+                "stage": rng.integers(1, 5, n),
+            }
+        )
+    ).frame
+
+
+def fitted() -> ChainFit:
+    frame, rng = cohort(), np.random.default_rng(1)
+    marginals = release_marginals(frame, SCHEMA, n=N, noise_multiplier=2.0, rng=rng)
+    network = fit_base_model(
+        frame, SCHEMA, marginals, kind="tan", noise_multiplier=2.0, selection_epsilon=1.0, rng=rng
+    )
+    return ChainFit(network, marginals, None, rng, SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def fit() -> ChainFit:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpsynth.marginals.chain_fit._POOL", 500)
+        return fitted()
+
+
+@settings(max_examples=30, deadline=None)
+@given(std=st.floats(0.0, 3000.0))
+def test_cells_part_the_states_and_are_not_too_many(fit: ChainFit, std: float) -> None:
+    """States outside every cell, ranges that are none, or cells that noise fills with its own counts."""
+    resolution = Resolution(fit.grids, fit.chain.binnings, fit.laws, N, std)
+    for size in (2, 3):
+        for columns in itertools.permutations(range(4), size):
+            cells = resolution.cells(columns)
+            assert cells is not None and cells.columns == columns
+            for j, labels in zip(columns, cells.labels, strict=True):
+                assert len(labels) == len(fit.laws[j]) and set(labels) == set(range(labels.max() + 1))
+                if fit.grids[j].ordered:
+                    assert (np.diff(labels) >= 0).all()
+    cells = resolution.cells((1, 3))
+    assert cells is not None and (cells.shape[0] > 24 if std < 1.0 else cells.shape[0] < 5 or std < 300.0)
+
+
+def test_pairs_keep_what_noise_lets_stand(fit: ChainFit) -> None:
+    """Categories that share a cell though they hold many records, or have one of their own under noise."""
+    for std in (1.0, 10.0, 100.0):
+        cells = Resolution(fit.grids, fit.chain.binnings, fit.laws, N, std).cells((2, 3))
+        assert cells is not None
+        alone = np.bincount(cells.labels[0])[cells.labels[0]] == 1
+        clear = fit.laws[2] * N >= 2.0 * std
+        assert alone[clear].all() and (clear.sum() > len(clear) - 2 or not alone[~clear].any())
+
+
+def test_what_is_expected_is_the_mean_of_the_conditional_distributions(fit: ChainFit) -> None:
+    """Expectations of another order of axes, of draws, or of a column's states instead of its cells."""
+    column = fit.chain.conditionals[-1]
+    logits = column.logits(fit.rows).astype(np.float64)
+    shares = np.exp(logits) / np.exp(logits).sum(axis=0)
+    resolution = Resolution(fit.grids, fit.chain.binnings, fit.laws, N, 20.0)
+    before = [one.column for one in fit.chain.conditionals[:-1]]
+    cells = resolution.cells((before[1], before[0], column.column))
+    assert cells is not None
+    (found,) = fit.expected(column, [cells], resolution)
+    naive = np.zeros(cells.shape)
+    for record in range(fit.pool):
+        a, b = (
+            int(labels[fit.rows.states[i, record]])
+            for i, labels in zip(cells.columns[:2], cells.labels, strict=False)
+        )
+        for state, share in enumerate(shares[:, record]):
+            naive[a, b, cells.labels[2][state]] += share * N / fit.pool
+    np.testing.assert_allclose(found.expected, naive, rtol=1e-3, atol=1e-3)
+    assert found.draws == fit.pool / N and [axis.size for axis in found.axes] == list(cells.shape)
+
+
+def test_axes_of_records_are_the_cells_of_states(fit: ChainFit) -> None:
+    """Records that are counted in other cells than the model expects them in."""
+    frame = cohort(60)
+    resolution = Resolution(fit.grids, fit.chain.binnings, fit.laws, N, 20.0)
+    cells = resolution.cells((1, 2))
+    assert cells is not None
+    records = FrameRecords(frame)
+    with records.opened():
+        (counts,) = records.counts([resolution.axes(cells)])
+    naive = np.zeros(cells.shape, int)
+    table = records._table
+    for record in range(60):
+        place = []
+        for j, labels in zip(cells.columns, cells.labels, strict=True):
+            cell = fit.grids[j].cells(table.codes(SCHEMA.columns[j]))[record]
+            place.append(labels[fit.chain.binnings[j].labels[cell]])
+        naive[tuple(place)] += 1
+    np.testing.assert_array_equal(counts, naive)
+
+
+@pytest.mark.parametrize("cells", [1, 50, 10**6])
+def test_tables_counted_some_at_a_time_are_the_same(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that are lost, or counted twice, where memory has no room for all."""
+    records, rng = FrameRecords(cohort(60)), np.random.default_rng(0)
+    marginals = release_marginals(cohort(60), SCHEMA, n=60, noise_multiplier=None, rng=rng)
+    axes = [private.GridAxis(grid) for grid in marginals.grids]
+    tables = [(a, b) for a, b in itertools.combinations(axes, 2)]
+    monkeypatch.setattr(private, "_CELLS", cells)
+    with records.opened():
+        for one, other in zip(records.each_count(iter(tables)), records.counts(tables), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert list(records.each_count([])) == []
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.6])
+def test_a_table_without_its_noise_is_nearer_to_the_truth(strength: float) -> None:
+    """A rule that believes noise, or that loses what stands out of it: against the table and the model."""
+    rng, std, errors = np.random.default_rng(0), 12.0, []
+    for _ in range(20):
+        expected = 5000 * rng.dirichlet(np.full(60, 2.0)).reshape(10, 6)
+        truth = expected * np.exp(strength * rng.normal(size=expected.shape))
+        sample = rng.poisson(truth)
+        noisy = sample + rng.normal(0, std, expected.shape)
+        found, _ = denoised(noisy, expected, std)
+        errors.append([((one - truth) ** 2).mean() for one in (found, noisy, expected)])
+    found, raw, model = np.mean(errors, axis=0)
+    assert found < (0.3 if not strength else 0.95) * raw and (not strength or found < model)
+
+
+def test_a_rare_row_is_believed_where_the_others_say_nothing() -> None:
+    """One variance for all rows: what a rare category has by itself is then taken for noise."""
+    rng = np.random.default_rng(3)
+    expected = np.full((40, 24), 20.0)
+    expected[-1] = 6.0
+    truth = expected.copy()
+    truth[-1, :12], truth[-1, 12:] = 0.0, 12.0
+    noisy = rng.poisson(truth) + rng.normal(0, 1.5, truth.shape)
+    found, _ = denoised(noisy, expected, 1.5)
+    assert found[-1, :12].sum() < 0.2 * expected[-1, :12].sum()
+    assert np.abs(found[:-1] - expected[:-1]).mean() < 1.5
+
+
+@pytest.mark.parametrize(("broken", "kept"), [(0.0, 0.1), (0.15, 1.0)])
+def test_a_function_is_found_and_what_is_none_is_left(broken: float, kept: float) -> None:
+    """Codes of several chapters, or a column that mostly follows another and is made to do so always."""
+    rng, codes = np.random.default_rng(0), 60
+    code = rng.integers(0, codes, 20_000)
+    chapter = np.where(rng.random(20_000) < broken, rng.integers(0, 10, 20_000), code % 10)
+    table = np.zeros((codes, 10))
+    np.add.at(table, (code, chapter), 1)
+    noisy = table + rng.normal(0, 5.0, table.shape)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / 20_000
+    for one, before in ((noisy, expected), (noisy.T, expected.T)):
+        assert possible(one, before, 5.0).mean() == pytest.approx(kept)
+    if not broken:
+        assert (possible(noisy, expected, 5.0) == (table > 0)).all()
+        # where noise hides too much, nothing is left out
+        assert possible(noisy + rng.normal(0, 60.0, table.shape), expected, 60.0).all()
+
+
+def test_a_grown_table_is_a_distribution() -> None:
+    """Negative or missing shares, or effects that do not lead from the model to the table."""
+    rng = np.random.default_rng(0)
+    cells = TableCells((0, 1, 2), tuple(np.arange(size) for size in (3, 4, 5)))
+    expected = 3000 * rng.dirichlet(np.ones(60)).reshape(3, 4, 5)
+    noisy = 3000 * rng.dirichlet(np.ones(60)).reshape(3, 4, 5) + rng.normal(0, 6.0, (3, 4, 5))
+    table = GrownTable.of(cells, noisy, expected, 6.0, 10_000)
+    assert (
+        table is not None and table.law.shape == (12, 5) and (table.law > 0).all() and (table.ridge > 0).all()
+    )
+    np.testing.assert_allclose(table.law.sum(axis=1), 1.0)
+    before = expected.reshape(12, 5) / expected.reshape(12, 5).sum(axis=1, keepdims=True)
+    moved = before * np.exp(table.start)
+    np.testing.assert_allclose(moved / moved.sum(axis=1, keepdims=True), table.law, rtol=2e-2, atol=1e-4)
+    assert GrownTable.of(cells, expected.copy(), expected, 6.0, 10_000) is None
+
+
+def test_rare_categories_that_stand_out_have_bins_of_their_own() -> None:
+    """Categories that share one bin however small the noise is."""
+    frame, rng = cohort(), np.random.default_rng(0)
+    marginals = release_marginals(frame, SCHEMA, n=N, noise_multiplier=None, rng=rng)
+    sizes = [
+        chain_of(frame, SCHEMA, marginals, rng, noise=noise).network.binnings[2].size for noise in (0.5, 30.0)
+    ]
+    assert sizes[0] > 20 > sizes[1]
