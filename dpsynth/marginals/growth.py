@@ -170,7 +170,7 @@ class TableChoiceRelease(Adaptive[Sequence[Sequence[Candidate]]]):
     stage: Stage | None = None
     name: ClassVar[str] = "choice of further tables"
     adjacency: ClassVar[str] = ADD_REMOVE
-    detail: ClassVar[str] = ""
+    detail: ClassVar[str] = "for each column, with which one or two others it is counted next"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
