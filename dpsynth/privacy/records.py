@@ -301,11 +301,16 @@ def count_table(table: CodedTable, tables: Sequence[Axes]) -> list[NDArray[np.in
     """
     different = {id(axis): axis for axes in tables for axis in axes}
     cells = {key: axis.cells(table) for key, axis in different.items()}
+    for key, axis in different.items():
+        if len(table) and not 0 <= cells[key].min() <= cells[key].max() < axis.size:
+            raise IndexError(f"{type(axis).__name__}: a record lies in no cell")
     counts = []
     for axes in tables:
         shape = tuple(axis.size for axis in axes)
-        index = np.ravel_multi_index(tuple(cells[id(axis)] for axis in axes), shape)
-        counts.append(np.bincount(index, minlength=int(np.prod(shape))).reshape(shape))
+        index = cells[id(axes[0])]
+        for axis in axes[1:]:
+            index = index * axis.size + cells[id(axis)]
+        counts.append(np.bincount(index, minlength=math.prod(shape)).reshape(shape))
     return counts
 
 

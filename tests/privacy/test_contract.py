@@ -836,8 +836,12 @@ def test_chosen_tables_have_the_law_of_the_exponential_mechanism(monkeypatch):
         law = np.exp(0.04 * (np.array(scores) - max(scores)) / 2)
         laws.append(law / law.sum())
     exact = {id(each): scores_of(replace(release, read_with=[each]), records) for each in release.given}
-    monkeypatch.setattr(TableChoiceRelease, "scores", lambda self, records, each: exact[id(each)].copy())
-    exact.pop(id(release.given[0]))  # a single candidate has no score
+
+    def known(self: object, records: object, each: list[Candidate]) -> np.ndarray:
+        assert each is not release.given[0]  # a single candidate has no score
+        return exact[id(each)].copy()
+
+    monkeypatch.setattr(TableChoiceRelease, "scores", known)
     rng, draws = np.random.default_rng(4), 2000
     with records.opened():
         chosen = [release(records, rng) for _ in range(draws)]

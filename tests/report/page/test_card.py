@@ -30,7 +30,10 @@ def told(
         (["base model tables"], "No pairwise statistics. By rule.* No further tables. By rule.*"),
         (["base model tables", "pairwise statistics"], "Pairwise statistics: .*once. No further tables.*"),
         (["base model tables", "further tables"], "No pairwise.* One round of further tables: .*records."),
-        (["base model tables", *2 * ["further tables"]], "No pairwise.* 2 rounds of further tables: .*records."),
+        (
+            ["base model tables", *2 * ["further tables"]],
+            "No pairwise.* 2 rounds of further tables: .*records.",
+        ),
     ],
 )
 def test_the_page_says_what_was_bought_and_why_no_more(names, words) -> None:
