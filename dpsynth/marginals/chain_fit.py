@@ -21,7 +21,7 @@ from scipy import sparse
 
 from dpsynth.marginals.binning import Binning, equal_mass
 from dpsynth.marginals.chain import Chain, Conditional
-from dpsynth.marginals.coupling import Marks, Scored, coupled, score_correlations, score_ends
+from dpsynth.marginals.coupling import Coupling, Marks, Scored, coupled, score_correlations, score_ends
 from dpsynth.marginals.denoising import GrownTable
 from dpsynth.marginals.factors import Factor, conditional
 from dpsynth.marginals.features import OUTCOME_WEIGHT, PairFeatures
@@ -54,6 +54,10 @@ Floats = NDArray[np.float32]
 _STATES = 64
 #: Records of the pool, and rounds of a fit.
 _POOL, _SWEEPS = 10_000, 5
+#: Rounds of a fit that goes on from an earlier one.
+_FURTHER_SWEEPS = 2
+#: Most triples of a column that may be chosen.
+_TRIPLES = 64
 #: The same where a fit's readings are audited, and its model is of no use.
 _ROUGH = (200, 0)
 #: Draws of a chain without products, from which the products' expectations are computed, and the least mean
@@ -172,6 +176,8 @@ class ChainFit:
         self.pool, self.sweeps = _ROUGH if rough else (_POOL, _SWEEPS)
         self.pairs: PairwiseStatistics | None = None
         self.tables: dict[int, list[GrownTable]] = {}
+        #: effects of each column's terms, without and with its coupling, where the last run left them
+        self.effects: dict[tuple[int, bool], list[Floats]] = {}
         classes = network.binnings[network.root].size if network.kind == "tan" else 1
         self.noise = network.noise_std * classes**0.5 / marginals.n
         columns = list(zip(grids, network.cells, network.binnings, strict=True))
@@ -215,8 +221,8 @@ class ChainFit:
     def candidates(self, noise_std: float) -> list[list[Candidate]]:
         """Tables of each column with one or two before it, and what the model expects in them.
 
-        These are all pairs, and triples with a column of the tables that the chain has. Those that were
-        chosen before are left out. A column without any other has no list.
+        These are all pairs, and triples with a column of the tables that the chain has. Of many triples they
+        are some by lot. Those that were chosen before are left out. A column without any other has no list.
 
         ``noise_std``: of a cell that is counted.
         """
@@ -228,7 +234,10 @@ class ChainFit:
             families = [*self.network.families, *held]
             near = {i for family in families if family[-1] == j for i in family[:-1]}
             wanted: list[Family] = [(i, j) for i in before]
-            wanted += [(*pair, j) for pair in combinations(before, 2) if near.intersection(pair)]
+            triples = [(*pair, j) for pair in combinations(before, 2) if near.intersection(pair)]
+            if len(triples) > _TRIPLES:
+                triples = [triples[k] for k in self.rng.choice(len(triples), _TRIPLES, replace=False)]
+            wanted += triples
             cells = [resolution.cells(family) for family in wanted if family not in held]
             found.append(self.expected(column, [one for one in cells if one is not None], resolution))
             before.append(j)
@@ -284,7 +293,7 @@ class ChainFit:
 
     def _add(self, pairs: PairwiseStatistics, draws: Ints) -> None:
         """Let the next run fit products as well. ``draws``: bins of a chain without them."""
-        self.pairs = pairs
+        self.pairs, self.effects = pairs, {}
         self.goal, self.ridge = products_goal(pairs, draws)
         both = zip(pairs.features.tables, pairs.features.halves, self.chain.coarse, strict=True)
         tables = [(table[label], half[label]) for table, half, label in both]
@@ -357,7 +366,14 @@ class ChainFit:
     def _fitted(self, factor: Factor, before: list[int], fixed: list[ChainTerm]) -> Conditional:
         j = factor[1]
         moving = [self._table(factor), *self._products(j, before), *self._grown(j)]
-        base = fit_terms(self.laws[j], fixed, moving, self.rows, self.sweeps)
+        key = j, any(isinstance(term, Coupling) for term in fixed)
+        earlier, sweeps = self.effects.get(key, []), self.sweeps
+        if earlier:  # a table that the column gained comes last
+            sweeps = min(sweeps, _FURTHER_SWEEPS)
+            for fitting, effects in zip(moving, earlier, strict=False):
+                fitting.effects = effects.copy()
+        base = fit_terms(self.laws[j], fixed, moving, self.rows, sweeps)
+        self.effects[key] = [fitting.effects for fitting in moving]
         terms = [*(fitting.term() for fitting in moving), *fixed]
         obeyed = self._obeyed(j, before)
         if obeyed:  # other tables hold some noise where nothing can be, and would be fitted to it

@@ -304,8 +304,8 @@ def fit_terms(
     for fitting in moving:
         fitting.at(first)
         logits += fitting.logits(fitting.effects)
-    for _ in range(sweeps):
-        for fitting in moving:
+    for sweep in range(sweeps + 1):
+        for fitting in moving if sweep else ():
             logits += fitting.logits(fitting.step(softmax(logits.copy())))
         have = softmax(logits.copy()).mean(axis=1, dtype=np.float64)
         move = np.clip(np.log((mass + 1e-7) / (have + 1e-7)), -2.0, 2.0)
