@@ -54,12 +54,12 @@ Floats = NDArray[np.float32]
 _STATES = 64
 #: Records of the pool, and rounds of a fit.
 _POOL, _SWEEPS = 10_000, 5
+#: The same where a fit's readings are audited, and its model is of no use.
+_ROUGH = (200, 0)
 #: Rounds of a fit that goes on from an earlier one.
 _FURTHER_SWEEPS = 2
 #: Most triples of a column that may be chosen.
 _TRIPLES = 64
-#: The same where a fit's readings are audited, and its model is of no use.
-_ROUGH = (200, 0)
 #: Draws of a chain without products, from which the products' expectations are computed, and the least mean
 #: scaling of a product.
 _DRAWS, _LEAST_SCALE = 40_000, 0.05

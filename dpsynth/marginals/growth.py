@@ -202,10 +202,13 @@ class TableChoiceRelease(Adaptive[Sequence[Sequence[Candidate]]]):
 
     def __call__(self, records: Records, rng: np.random.Generator) -> list[Candidate]:
         """Choose. A ledger calls it when the choices are posted."""
+        seen = [one for candidates in self.given if len(candidates) > 1 for one in candidates]
+        # all at once: a table in parts is read few times
+        scores = dict(zip(map(id, seen), self.scores(records, seen), strict=True))
 
         def pick(candidates: Sequence[Candidate]) -> int:
             if len(candidates) == 1:
                 return 0
-            return choose(self.scores(records, candidates), self.epsilon, rng)
+            return choose([scores[id(one)] for one in candidates], self.epsilon, rng)
 
         return [candidates[pick(candidates)] for candidates in self.given]
