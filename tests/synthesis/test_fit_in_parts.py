@@ -101,7 +101,7 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
 
 @pytest.mark.slow
 def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
-    """Pairwise statistics of one part alone, or whose noise is drawn part by part."""
+    """Statistics of one part alone, by which tables are chosen, or whose noise is drawn part by part."""
     odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
     linked = frame.assign(died=np.where(odd, "yes", "no"))
     for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
@@ -114,7 +114,8 @@ def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
     for one, other in zip(*(chain.conditionals for chain in chains), strict=True):
         np.testing.assert_array_equal(one.base, other.base)
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
-    assert parts.ledger_.entries[-1].name == "pairwise statistics"
+    further = ["choice of further tables", "further tables"]
+    assert [entry.name for entry in parts.ledger_.entries[3:]] == ["pairwise statistics", *3 * further]
 
 
 @pytest.mark.slow
