@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _MEAN = math.sqrt(2.0 / math.pi)
 #: Expected absolute noise of a table, as a share of the records.
 _NOISE = 0.25
-#: Most ranges of an ordered column, and most cells of a table.
-_RANGES, _CELLS = 64, 20_000
+#: Numbers of ranges of an ordered column: few, so that tables share them. And most cells of a table.
+_RANGES, _CELLS = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64), 20_000
 #: A category of a pair has a cell of its own from so many deviations of noise on.
 _STANDS = 2.0
 
@@ -144,9 +144,10 @@ class Resolution:
         left = max(self._most, 9.0) / math.prod(int(labels.max()) + 1 for labels in found.values())
         ordered = sorted((j for j in columns if self._ordered[j]), key=lambda j: len(self._columns[j][2]))
         for place, j in enumerate(ordered):
-            ranges = max(left, 1.0) ** (1.0 / (len(ordered) - place))
-            ranges = 2 * round(ranges / 2) if ranges >= 3.5 else 3
-            found[j] = self._cut(j, float(min(ranges, _RANGES)))
+            wanted = max(left, 1.0) ** (1.0 / (len(ordered) - place))
+            found[j] = self._cut(
+                j, float(_RANGES[int(np.argmin(np.abs(np.log(_RANGES) - math.log(wanted))))])
+            )
             left /= int(found[j].max()) + 1
         cells = TableCells(tuple(columns), tuple(found[j] for j in columns))
         return cells if math.prod(cells.shape) <= _CELLS else None

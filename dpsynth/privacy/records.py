@@ -142,8 +142,8 @@ Axes = Sequence[Axis]
 Summing = Callable[[CodedTable], Sequence[NDArray]]
 #: ``of(block, first)``: numbers of each record of a block, whose first is number ``first`` of all records.
 Rowwise = Callable[[CodedTable, int], NDArray]
-#: Cells of tables that are counted at once.
-_CELLS = 4_000_000
+#: Cells of tables that are counted at once, and records whose cells are known at once.
+_CELLS, _COUNTED = 4_000_000, 1 << 17
 #: Records that are read at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
@@ -264,7 +264,8 @@ class FrameRecords(Records):
         return len(self._table)
 
     def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
-        return of(self._table)
+        starts = range(0, max(len(self._table), 1), _COUNTED)
+        return reduce(added, (of(self._table.block(start, start + _COUNTED)) for start in starts))
 
     def _rows(self, of: Rowwise) -> NDArray:
         none = of(self._table.block(0, 0), 0)
