@@ -38,7 +38,7 @@ _MEAN = math.sqrt(2.0 / math.pi)
 #: Expected absolute noise of a table, as a share of the records.
 _NOISE = 0.25
 #: Numbers of ranges of an ordered column: few, so that tables share them. And most cells of a table.
-_RANGES, _CELLS = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64), 20_000
+_RANGES, _CELLS = (3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64), 20_000
 #: A category of a pair has a cell of its own from so many deviations of noise on.
 _STANDS = 2.0
 
