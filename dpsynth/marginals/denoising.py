@@ -135,8 +135,9 @@ def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, fl
 def possible(noisy: Array, expected: Array, noise_std: float) -> NDArray[np.bool_]:
     """Cells of a pair that can be if one column is a function of the other: all, unless it is.
 
-    It is taken for one if the cells beside the largest of each row hold no more than noise explains, and
-    noise hides only a small part of the records there. Rows that noise drowns count for nothing.
+    It is taken for one if the cells beside the largest of each row hold no more than noise explains, where
+    the model expects clearly more, and noise hides only a small part of the records there. Rows that noise
+    drowns count for nothing.
 
     >>> codes = np.array([[300.0, 2.0, -3.0], [4.0, 500.0, -2.0], [1.0, 400.0, 3.0]])
     >>> possible(codes, np.full((3, 3), 133.0), 3.0).astype(int)
@@ -150,9 +151,9 @@ def possible(noisy: Array, expected: Array, noise_std: float) -> NDArray[np.bool
         clear = before.sum(axis=1) > (_CLEAR + math.sqrt(2.0 * math.log(cells))) * noise_std
         best = np.arange(cells) == table.argmax(axis=1)[:, None]
         total = float(table[clear].sum())
-        beside = float(np.where(best, 0.0, table)[clear].sum())
+        beside, model = (float(np.where(best, 0.0, each)[clear].sum()) for each in (table, before))
         hidden = 2.0 * noise_std * math.sqrt(clear.sum() * (cells - 1))
-        if clear.sum() > 1 and cells > 1 and hidden < _HIDDEN * total and beside < hidden:
+        if hidden < _HIDDEN * total and beside <= hidden and model > 2.0 * hidden:
             kept = best | ~clear[:, None]
             return kept if table is noisy else kept.T
     return np.ones(noisy.shape, dtype=bool)

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 _MEAN = math.sqrt(2.0 / math.pi)
 #: Expected absolute noise of a table, as a share of the records.
 _NOISE = 0.25
-#: Numbers of ranges of an ordered column: few, so that tables share them. And most cells of a table.
-_RANGES, _CELLS = (3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64), 20_000
+#: Numbers of ranges of an ordered column: few, so that tables share them.
+_RANGES = (3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64)
+#: Most cells of a pair, and of three columns.
+_CELLS = {2: 200_000, 3: 20_000}
 #: A category of a pair has a cell of its own from so many deviations of noise on.
 _STANDS = 2.0
 
@@ -135,13 +137,16 @@ class Resolution:
         return labels
 
     def cells(self, columns: Family) -> TableCells | None:
-        """Cells of a table, or None if they are too many."""
+        """Cells of a table, or None if categories alone are too many, or all of a column are too rare."""
         found: dict[int, Ints] = {}
-        pair = len(columns) == 2
+        pair, limit = len(columns) == 2, _CELLS[len(columns)]
         for j in (j for j in columns if not self._ordered[j]):
             others = 1.0 if pair else min(max(self._most / len(self._columns[j][2]), 4.0), 64.0)
             found[j] = self._cut(j, _STANDS * math.sqrt(others) * self._least)
-        left = max(self._most, 9.0) / math.prod(int(labels.max()) + 1 for labels in found.values())
+        # ranges are rounded to the nearest number, and all together may be more
+        left = min(max(self._most, 9.0), limit / 2) / math.prod(
+            int(labels.max()) + 1 for labels in found.values()
+        )
         ordered = sorted((j for j in columns if self._ordered[j]), key=lambda j: len(self._columns[j][2]))
         for place, j in enumerate(ordered):
             wanted = max(left, 1.0) ** (1.0 / (len(ordered) - place))
@@ -150,7 +155,7 @@ class Resolution:
             )
             left /= int(found[j].max()) + 1
         cells = TableCells(tuple(columns), tuple(found[j] for j in columns))
-        return cells if math.prod(cells.shape) <= _CELLS else None
+        return cells if min(cells.shape) > 1 and math.prod(cells.shape) <= limit else None
 
 
 @dataclass(frozen=True, kw_only=True)

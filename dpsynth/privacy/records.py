@@ -201,7 +201,8 @@ class Records(ABC):
                 some, cells = [], 0
             some.append(axes)
             cells += size
-        yield from self.counts(some)
+        if some:
+            yield from self.counts(some)
 
     def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
         """Exact sums over the records, of whole numbers to which each record adds something of its own.

@@ -119,7 +119,7 @@ class MarginalsOptions(FitOptions):
         rounds = self.statistics.rounds
         if rounds is None:
             rounds = default_rules.rounds_of_growth(first, further, enough, self.epsilon, delta, part)
-        tables = share.tables
+        rounds, tables = rounds if further else 0, share.tables
         if rounds:
             tables *= first / (first + default_rules.FURTHER * rounds * further)
         base = share.selection + tables
