@@ -18,7 +18,7 @@ import mbi
 
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.chain_fit import fit_chain
+from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.privacy.events import exponential_mechanism_event, gaussian_event, non_private_event
 from dpsynth.privacy.loss import ADD_REMOVE
@@ -146,7 +146,7 @@ class AimOptions(FitOptions):
     def build(self, described, reading):
         model = super().build(described, reading)
         rounds, columns = reading.of(Rounds), reading.of(Columns)
-        chain = fit_chain(rounds, columns, None, reading.rng, model.schema)
+        chain = ChainFit(rounds, columns, None, reading.rng, model.schema).chain
         return replace(model, sampler=Chained(chain))
 
 

@@ -137,18 +137,6 @@ def weights_of(released: PairwiseStatistics, mean: Doubles, variance: Doubles, d
     return np.where(outstanding, np.minimum(own, of_each), of_each)
 
 
-def fit_chain(
-    network: BayesianNetwork,
-    marginals: Marginals,
-    pairs: PairwiseStatistics | None,
-    rng: np.random.Generator,
-    schema: Schema,
-    rules: Sequence[Expression] = (),
-) -> Chain:
-    """A chain fitted to released single-column counts, tables and pairwise statistics, see `ChainFit`."""
-    return ChainFit(network, marginals, pairs, rng, schema, rules).chain
-
-
 class ChainFit:
     """A chain that is fitted to tables and pairwise statistics, and that further tables can be added to.
 

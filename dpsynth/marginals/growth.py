@@ -22,16 +22,13 @@ from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, equal_mass
 from dpsynth.marginals.statistics import Family
-from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
-from dpsynth.privacy.exponential_mechanism import check_epsilon, choose, in_score_steps
-from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.exponential_mechanism import choose, in_score_steps
 from dpsynth.privacy.records import GridAxis, Records
-from dpsynth.privacy.release import Adaptive, Array, Ints
-from dpsynth.privacy.stages import Stage
+from dpsynth.privacy.release import Array, ChoiceRelease, Ints
 from dpsynth.table.grid import Grid
 
 if TYPE_CHECKING:
-    from dp_accounting.dp_event import DpEvent
+    pass
 
 #: Mean size of a standard normal variable.
 _MEAN = math.sqrt(2.0 / math.pi)
@@ -159,43 +156,31 @@ class Resolution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableChoiceRelease(Adaptive[Sequence[Sequence[Candidate]]]):
+class TableChoiceRelease(ChoiceRelease[Sequence[Sequence[Candidate]]]):
     """One of several tables for each of some columns, by exponential mechanisms on scores of sensitivity 1.
 
     The score of a table is the sum over its cells |n - expected|, less what sampling and noise explain. One
     record changes one n by one. All other numbers are released before.
 
-    ``count``: number of choices. ``epsilon``: cost of each. None takes the best: **not private**.
+    ``count``: number of choices, at most.
     ``noise_std``: of a cell of the later tables, for which scores allow.
     ``read_with``: candidates of each choice. A single one is taken without looking at its score.
     """
 
     count: int
-    epsilon: float | None
     noise_std: float
-    stage: Stage | None = None
     name: ClassVar[str] = "choice of further tables"
-    adjacency: ClassVar[str] = ADD_REMOVE
     detail: ClassVar[str] = "for each column, with which one or two others it is counted next"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        super().__post_init__()
         if self.read_with is not None and len(self.read_with) > self.count:
             raise PrivacyError(f"{len(self.read_with)} choices are to be made, but {self.count} were planned")
 
     @property
-    def sensitivity(self) -> str:
-        """In words, for the ledger."""
-        if self.epsilon is None:
-            return "not private: no noise"
-        return f"1 a score, {self.count} exponential mechanisms"
-
-    @property
-    def event(self) -> DpEvent:
-        """Cost of all choices."""
-        if self.epsilon is None:
-            return non_private_event()
-        return exponential_mechanism_event(self.epsilon, count=self.count)
+    def choices(self) -> int:
+        """As many as were planned."""
+        return self.count
 
     def scores(self, records: Records, candidates: Sequence[Candidate]) -> Array:
         """Distance of the records from the model in each table: private, sensitivity 1 each."""

@@ -19,11 +19,9 @@ from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures
-from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
-from dpsynth.privacy.exponential_mechanism import check_epsilon, choose, in_score_steps
-from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.exponential_mechanism import choose, in_score_steps
 from dpsynth.privacy.records import Axes, CycleAxis, GridAxis, MissingAxis, Records, ResidueAxis
-from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
+from dpsynth.privacy.release import Adaptive, Array, ChoiceRelease, GaussianRelease, Ints
 from dpsynth.privacy.stages import Stage
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import Column
@@ -31,7 +29,7 @@ from dpsynth.table.grid import Counting, Grid, make_grids
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
-    from dp_accounting.dp_event import DpEvent
+    pass
 
 
 # ------------------------------------------------------------------------------------------------
@@ -228,12 +226,11 @@ Family = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgesRelease(Adaptive[Bins]):
+class EdgesRelease(ChoiceRelease[Bins]):
     """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
     ``schema``: its outcome is the tree's root. Without one the first column is.
     ``kind``: one parent a column, or the outcome and another. "tan" needs an outcome.
-    ``epsilon``: cost of each choice, an exponential mechanism. None takes the best edges: **not private**.
     ``table_std``: noise of a cell of the later tables, for which scores allow.
     ``read_with``: bins from earlier noisy statistics, given with :meth:`at`.
 
@@ -244,19 +241,15 @@ class EdgesRelease(Adaptive[Bins]):
 
     schema: Schema
     kind: Kind
-    epsilon: float | None
     table_std: float
-    stage: Stage | None = None
     name: ClassVar[str] = "base model edges"
-    adjacency: ClassVar[str] = ADD_REMOVE
-    detail: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.kind not in ("tree", "tan"):
             raise ConfigError(f"kind is {self.kind!r}, but must be 'tree' or 'tan'")
         if self.kind == "tan" and self.schema.outcome is None:
             raise ConfigError("kind 'tan' needs a schema with an outcome: name one, or use kind 'tree'")
-        check_epsilon(self.epsilon)
 
     @property
     def root(self) -> int:
@@ -272,20 +265,6 @@ class EdgesRelease(Adaptive[Bins]):
     def choices(self) -> int:
         """Number of exponential mechanisms. If it is 0 nothing is read, see :meth:`only`."""
         return n_choices(len(self.columns))
-
-    @property
-    def sensitivity(self) -> str:
-        """In words, for the ledger."""
-        if self.epsilon is None:
-            return "not private: no noise"
-        return f"1 a score, {self.choices} exponential mechanisms"
-
-    @property
-    def event(self) -> DpEvent:
-        """Cost of all choices."""
-        if self.epsilon is None:
-            return non_private_event()
-        return exponential_mechanism_event(self.epsilon, count=self.choices)
 
     def only(self) -> list[Family]:
         """The families if there is no choice. No record is read."""

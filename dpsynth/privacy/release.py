@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.privacy.events import gaussian_event, non_private_event, training_event
+from dpsynth.privacy.events import (
+    exponential_mechanism_event,
+    gaussian_event,
+    non_private_event,
+    training_event,
+)
+from dpsynth.privacy.exponential_mechanism import check_epsilon
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.noise import with_noise
 from dpsynth.privacy.records import Records
@@ -106,6 +112,42 @@ class Adaptive(Generic[Given]):
                 f"{type(self).__name__} is read with earlier noisy statistics: give them with at()"
             )
         return self.read_with
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceRelease(Adaptive[Given], ABC):
+    """Choices by exponential mechanisms, on scores that one record more or less moves by 1 at most.
+
+    ``epsilon``: cost of each choice. None takes the best: **not private**.
+    """
+
+    epsilon: float | None
+    stage: Stage | None = None
+    #: One record more or less.
+    adjacency: ClassVar[str] = ADD_REMOVE
+    detail: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    @property
+    @abstractmethod
+    def choices(self) -> int:
+        """Number of exponential mechanisms."""
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        if self.epsilon is None:
+            return "not private: no noise"
+        return f"1 a score, {self.choices} exponential mechanisms"
+
+    @property
+    def event(self) -> DpEvent:
+        """Cost of all choices."""
+        if self.epsilon is None:
+            return non_private_event()
+        return exponential_mechanism_event(self.epsilon, count=self.choices)
 
 
 @dataclass(frozen=True, kw_only=True)

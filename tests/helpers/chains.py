@@ -8,7 +8,7 @@ from releases import fit_base_model
 
 from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.chain import Chain
-from dpsynth.marginals.chain_fit import fit_chain
+from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.statistics import PairwiseStatistics, PairwiseStatisticsRelease
 from dpsynth.privacy import Ledger
@@ -38,4 +38,4 @@ def chain_of(
         features = PairFeatures.of(bins, network.sample(4000, rng), outcome=outcome)
         release = PairwiseStatisticsRelease(noise_multiplier=pairs).at((bins, features))
         released = Ledger().run(release, FrameRecords(frame), rng)
-    return fit_chain(network, marginals, released, rng, schema)
+    return ChainFit(network, marginals, released, rng, schema).chain

@@ -14,7 +14,7 @@ from dpsynth import Column, Schema
 from dpsynth.errors import InputError
 from dpsynth.marginals import rules as of_rules
 from dpsynth.marginals.binning import Binning
-from dpsynth.marginals.chain_fit import fit_chain
+from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.rules import RuleFactor, check_possible, rule_factors
 from dpsynth.marginals.terms import DrawnColumns
 from dpsynth.table.grid import Grid
@@ -123,7 +123,7 @@ def test_the_last_column_of_a_rule_is_drawn_by_it():
     )
 
     def broken(rules):
-        chain = fit_chain(network, released, None, rng, schema, rules)
+        chain = ChainFit(network, released, None, rng, schema, rules).chain
         drawn = chain.cells_of(chain.sample(8000, rng), rng)
         return np.mean((drawn[:, 0] > drawn[:, 1]) & (drawn[:, 1] < 8)), chain
 

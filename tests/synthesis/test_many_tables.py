@@ -12,7 +12,7 @@ from chosen_statistics import dp_marginals
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
-from dpsynth.marginals.chain_fit import fit_chain
+from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
@@ -56,7 +56,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
     for part in parts.own:
         reading.read(part)
     encoder, model = Encoder(schema, reading.of(Columns)), DPMarginals()
-    chain = fit_chain(reading.of(BaseModel), reading.of(Columns), None, rng, schema)
+    chain = ChainFit(reading.of(BaseModel), reading.of(Columns), None, rng, schema).chain
     made = GeneratorModel(schema, encoder, Chained(chain))
     model.n_, model.ledger_ = schema.n_public, reading.ledger
     return model._finish(made, [], parts)

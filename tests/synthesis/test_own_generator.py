@@ -16,7 +16,7 @@ from dpsynth.audits.configuration import releases_of
 from dpsynth.errors import InputError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.chain_fit import fit_chain
+from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.patients.schema import PatientSchema
@@ -119,7 +119,7 @@ class ChainOptions(FitOptions):
 
     def build(self, described: TableSchema, reading: Reading) -> GeneratorModel:
         model = super().build(described, reading)
-        fitted = fit_chain(reading.of(Linked), reading.of(Columns), None, reading.rng, model.schema)
+        fitted = ChainFit(reading.of(Linked), reading.of(Columns), None, reading.rng, model.schema).chain
         return replace(model, sampler=Chained(fitted))
 
 
