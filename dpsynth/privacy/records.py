@@ -265,8 +265,9 @@ class FrameRecords(Records):
         return len(self._table)
 
     def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
-        starts = range(0, max(len(self._table), 1), _COUNTED)
-        return reduce(added, (of(self._table.block(start, start + _COUNTED)) for start in starts))
+        table = self._table
+        starts = range(0, max(len(table), 1), _COUNTED)
+        return reduce(added, (of(table.block(start, start + _COUNTED)) for start in starts))
 
     def _rows(self, of: Rowwise) -> NDArray:
         none = of(self._table.block(0, 0), 0)
