@@ -22,6 +22,7 @@ _default_rng = np.random.default_rng
 FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
 #: times as many examples of each property where randomness is fresh
 _MORE = 3
+_FOUND = pytest.StashKey[set[str]]()
 # A busy computer is no fault of the code. What a mutants' run has set besides stays; but hypothesis itself
 # derandomizes where it finds a CI, which no search may inherit.
 _kept = {"derandomize": False} if FRESH else {"derandomize": True, "database": None}
@@ -85,8 +86,16 @@ def eager_steps() -> Iterator[None]:
     tf.config.run_functions_eagerly(False)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.fixture
+def found(request: pytest.FixtureRequest) -> set[str]:
+    """The node ids of all tests in the files of this run, those that it leaves out among them."""
+    return request.config.stash[_FOUND]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """README and docs, the longest tests, first: at the end they would be left to one of two processes."""
+    config.stash[_FOUND] = {item.nodeid for item in items}
     items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_docs.py"))
     properties = {item.obj for item in items if FRESH and hasattr(item.obj, "hypothesis")}
     for test in properties:

@@ -26,6 +26,16 @@ def test_every_mutant_applies_and_names_its_tests():
         assert mutant.tests and all(old != new for _, old, new in mutant.edits), mutant.name
 
 
+def test_every_mutant_names_cases_that_there_are(request, found):
+    """Catches a case of a test that was renamed or left out: its mutant would be called untested in CI."""
+    if any("::" in argument for argument in request.config.args):
+        pytest.skip("single tests were asked for: the others of their files were not looked for")
+    files = {test.split("::")[0] for test in found}
+    known = found | {test.split("[")[0] for test in found}
+    named = {test: mutant.name for mutant in MUTANTS for test in mutant.tests if test.split("::")[0] in files}
+    assert named and not {test: name for test, name in named.items() if test not in known}
+
+
 def test_the_lists_are_long_enough_and_without_doubles():
     """Catches a room lost in a merge, and two mutants that cannot be told apart."""
     names = Counter(mutant.name for mutant in MUTANTS)
