@@ -19,7 +19,7 @@ cut where bins are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,11 @@ from dpsynth.errors import ConfigError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.coupling import Coupling, normal_scores
+from dpsynth.marginals.drawing import Drawing
 from dpsynth.marginals.growth import TableCells
 from dpsynth.marginals.network import BayesianNetwork, cells_of
 from dpsynth.marginals.statistics import PairwiseStatistics
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns, TableTerm, softmax
+from dpsynth.marginals.terms import ChainTerm, DrawnColumns, TableTerm
 from dpsynth.parallel import in_blocks
 from dpsynth.table.draws import grouped
 
@@ -62,15 +63,17 @@ class Conditional:
             logits += term.logits(rows)
         return logits
 
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The form that is drawn from."""
+        return Drawing.of(self.base, self.terms)
+
     def draw(self, rows: DrawnColumns, rng: np.random.Generator) -> Ints:
         """States of all records, shape (n,).
 
         Records of one cell of the first table take uniforms in even numbers (`dpsynth.table.draws`).
         """
-        below = softmax(self.logits(rows))
-        for one, following in pairwise(below):  # faster than sums along the first axis
-            following += one
-        n = below.shape[1]
+        n = rows.states.shape[1]
         table = next((term for term in self.terms if isinstance(term, TableTerm)), None)
         cell = np.zeros(n, np.int64) if table is None else table.cells(rows)
         counts = np.bincount(cell)
@@ -78,7 +81,7 @@ class Conditional:
         starts = np.cumsum(counts) - counts
         mark = np.empty(n)
         mark[order] = (np.arange(n) - starts[cell[order]] + rng.random(n)) / counts[cell[order]]
-        return np.asarray((below[:-1] <= (mark * below[-1]).astype(np.float32)).sum(axis=0), dtype=np.int64)
+        return self.drawing.draw(rows, mark, rng)
 
 
 @record
@@ -110,21 +113,25 @@ class Chain:
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
         drawn = np.empty((n, len(self.binnings)), np.int64, order="F")
+        couplings = [one for column in self.conditionals for one in column.terms if isinstance(one, Coupling)]
+        scored = {j for coupling in couplings for j in coupling.columns}
 
         def work(part: slice, own: np.random.Generator) -> None:
             rows = DrawnColumns.empty(len(self.binnings), part.stop - part.start)
             for column in self.conditionals:
-                self.draw(column, rows, own)
+                self.draw(column, rows, own, scored=column.column in scored)
             drawn[part] = rows.states.T
 
         in_blocks(work, n, _BLOCK, rng)
         return drawn
 
-    def draw(self, column: Conditional, rows: DrawnColumns, rng: np.random.Generator) -> None:
-        """Draw one column of records."""
+    def draw(
+        self, column: Conditional, rows: DrawnColumns, rng: np.random.Generator, *, scored: bool = True
+    ) -> None:
+        """Draw one column of records, with normal scores if a later column is coupled with it."""
         j = column.column
         states = rows.states[j] = column.draw(rows, rng)
-        if len(self.ends[j]):
+        if scored and len(self.ends[j]):
             coupling = next((term for term in column.terms if isinstance(term, Coupling)), None)
             rows.scores[j] = normal_scores(states, self.ends[j], coupling, rows, rng)
 

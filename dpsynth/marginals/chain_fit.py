@@ -11,13 +11,13 @@ cut where bins are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from dpsynth.marginals.binning import Binning, equal_mass
 from dpsynth.marginals.chain import Chain, Conditional
@@ -40,6 +40,7 @@ from dpsynth.marginals.terms import (
     TableFitting,
     TableTerm,
     fit_terms,
+    indicators,
     softmax,
 )
 from dpsynth.table.expressions import Expression
@@ -56,10 +57,12 @@ _STATES = 64
 _POOL, _SWEEPS = 10_000, 5
 #: The same where a fit's readings are audited, and its model is of no use.
 _ROUGH = (200, 0)
+#: Records of the pool that show how a column is coupled.
+_MARKED = 5000
 #: Rounds of a fit that goes on from an earlier one.
 _FURTHER_SWEEPS = 2
-#: Most triples of a column that may be chosen.
-_TRIPLES = 64
+#: Most pairs and triples of a column that may be chosen.
+_PAIRS, _TRIPLES = 64, 32
 #: Draws of a chain without products, from which the products' expectations are computed, and the least mean
 #: scaling of a product.
 _DRAWS, _LEAST_SCALE = 40_000, 0.05
@@ -164,6 +167,7 @@ class ChainFit:
         self.pool, self.sweeps = _ROUGH if rough else (_POOL, _SWEEPS)
         self.pairs: PairwiseStatistics | None = None
         self.tables: dict[int, list[GrownTable]] = {}
+        self.resolutions: dict[float, Resolution] = {}
         #: effects of each column's terms, without and with its coupling, where the last run left them
         self.effects: dict[tuple[int, bool], list[Floats]] = {}
         classes = network.binnings[network.root].size if network.kind == "tan" else 1
@@ -200,74 +204,101 @@ class ChainFit:
             None,
             bool(self.rules),
         )
-        self.odds = self._missing()
+        self.odds, self.correlation = self._missing(), np.eye(len(grids))
         self._run()
         if pairs is not None and not rough:
             self._add(pairs, self.chain.bins(self.chain.sample(_DRAWS, rng)))
             self._run()
 
     def candidates(self, noise_std: float) -> list[list[Candidate]]:
-        """Tables of each column with one or two before it, and what the model expects in them.
+        """Tables of each column but the first two with one or two before it, and what the model expects.
 
-        These are all pairs, and triples with a column of the tables that the chain has. Of many triples they
-        are some by lot. Those that were chosen before are left out. A column without any other has no list.
+        These are all pairs, or some by lot where they are many, and triples with a column of the tables that
+        the chain has. Of many triples they are those whose pairs depend most on each other by the model.
+        Those that were chosen before are left out. A column without any has no list.
 
         ``noise_std``: of a cell that is counted.
         """
         resolution = self._resolution(noise_std)
         held = {cells.columns for grown in self.chain.grown for cells in grown}
-        before, found = [self.network.root], []
-        for column in self.chain.conditionals[1:]:
+        families = {*self.network.families, *held}
+        before, found = [one.column for one in self.chain.conditionals[:2]], []
+        for column in self.chain.conditionals[2:]:
             j = column.column
-            families = [*self.network.families, *held]
             near = {i for family in families if family[-1] == j for i in family[:-1]}
-            wanted: list[Family] = [(i, j) for i in before]
-            triples = [(*pair, j) for pair in combinations(before, 2) if near.intersection(pair)]
-            if len(triples) > _TRIPLES:
-                triples = [triples[k] for k in self.rng.choice(len(triples), _TRIPLES, replace=False)]
-            wanted += triples
-            cells = [resolution.cells(family) for family in wanted if family not in held]
-            found.append(self.expected(column, [one for one in cells if one is not None], resolution))
+            others = before
+            if len(before) > _PAIRS:
+                lot = self.rng.choice(len(before), _PAIRS, replace=False)
+                others = sorted({*near, *(before[k] for k in lot)}, key=before.index)
+            shares = softmax(column.logits(self.rows))
+            pairs = self._of_families(shares, [(i, j) for i in others], resolution)
+            tells = {one.cells.columns[0]: one.dependence for one in pairs}
+
+            def told(family: Family, tells: dict[int, float] = tells) -> float:
+                return sum(tells.get(i, 0.0) for i in family[:-1])
+
+            triples = [(*two, j) for two in combinations(others, 2) if near.intersection(two)]
+            triples = sorted((one for one in triples if one not in held), key=told, reverse=True)
+            more = self._of_families(shares, triples[:_TRIPLES], resolution)
+            found.append([*(one for one in pairs if one.cells.columns not in held), *more])
             before.append(j)
         return [candidates for candidates in found if candidates]
+
+    def _of_families(
+        self, shares: Floats, families: Sequence[Family], resolution: Resolution
+    ) -> list[Candidate]:
+        cells = [resolution.cells(family) for family in families]
+        return self.expected(shares, [one for one in cells if one is not None], resolution)
 
     def again(self, grown: Sequence[TableCells], noise_std: float) -> list[Candidate]:
         """Tables that were chosen before, and what the model expects in them now."""
         resolution = self._resolution(noise_std)
         given = {column.column: column for column in self.chain.conditionals}
-        return [
-            one for cells in grown for one in self.expected(given[cells.columns[-1]], [cells], resolution)
-        ]
-
-    def _resolution(self, noise_std: float) -> Resolution:
-        return Resolution(self.grids, self.chain.binnings, self.laws, self.n, noise_std)
-
-    def expected(
-        self, column: Conditional, tables: Sequence[TableCells], resolution: Resolution
-    ) -> list[Candidate]:
-        """What the model expects in tables of a column, by the pool's earlier columns."""
-        shares = softmax(column.logits(self.rows))
-        records = np.arange(self.pool)
-        of_child: dict[int, Floats] = {}
         found = []
-        for cells in tables:
-            child = cells.labels[-1]
-            if id(child) not in of_child:
-                of_child[id(child)] = (np.arange(child.max() + 1)[:, None] == child).astype(
-                    np.float32
-                ) @ shares
-            parents, size = np.zeros(self.pool, np.int64), 1
-            for i, labels, own in zip(cells.columns[:-1], cells.labels, cells.shape, strict=False):
-                parents, size = parents * own + labels[self.rows.states[i]], size * own
-            ones = np.ones(self.pool, np.float32)
-            of_parents = sparse.csr_matrix((ones, (parents, records)), (size, self.pool))
-            expected = (of_parents @ of_child[id(child)].T).astype(np.float64).reshape(cells.shape)
-            expected *= self.n / self.pool
-            found.append(Candidate(cells, resolution.axes(cells), expected, self.pool / self.n))
+        for cells in grown:
+            shares = softmax(given[cells.columns[-1]].logits(self.rows))
+            found += self.expected(shares, [cells], resolution)
         return found
 
+    def _resolution(self, noise_std: float) -> Resolution:
+        if noise_std not in self.resolutions:
+            states = self.chain.binnings
+            self.resolutions[noise_std] = Resolution(self.grids, states, self.laws, self.n, noise_std)
+        return self.resolutions[noise_std]
+
+    def expected(
+        self, shares: Floats, tables: Sequence[TableCells], resolution: Resolution
+    ) -> list[Candidate]:
+        """What the model expects in tables of a column, by the pool's earlier columns.
+
+        ``shares``, shape (states, pool): the column's probabilities given those.
+        """
+        together: dict[int, list[TableCells]] = {}
+        for cells in tables:
+            together.setdefault(id(cells.labels[-1]), []).append(cells)
+        means: dict[Family, Doubles] = {}
+        for some in together.values():  # tables with the same cells of the child
+            child = np.eye(some[0].shape[-1], dtype=np.float32)[some[0].labels[-1]]
+            parents = [self._parents(cells) for cells in some]
+            sums = indicators(parents, [math.prod(cells.shape[:-1]) for cells in some]).T @ (shares.T @ child)
+            ends = np.cumsum([math.prod(cells.shape[:-1]) for cells in some])
+            for cells, own in zip(some, np.split(sums, ends[:-1]), strict=True):
+                means[cells.columns] = own.reshape(cells.shape) * (self.n / self.pool)
+        return [
+            Candidate(cells, resolution.axes(cells), means[cells.columns], self.pool / self.n)
+            for cells in tables
+        ]
+
+    def _parents(self, cells: TableCells) -> Ints:
+        """Cell of the parents of each of the pool's records."""
+        parents = np.zeros(self.pool, np.int64)
+        for i, labels, size in zip(cells.columns[:-1], cells.labels, cells.shape, strict=False):
+            parents = parents * size + labels[self.rows.states[i]]
+        return parents
+
     def grow(self, chosen: Sequence[Candidate], noisy: Mapping[Family, Doubles], noise_std: float) -> None:
-        """Add a round of counted tables, and fit all columns anew."""
+        """Add a round of counted tables, and fit the columns anew to which they say something."""
+        changed = set()
         for one in chosen:
             columns, expected = one.cells.columns, one.expected
             if len(columns) == 2:  # the parent's distribution is released
@@ -276,8 +307,9 @@ class ChainFit:
             table = GrownTable.of(one.cells, noisy[columns], expected, noise_std, self.pool)
             if table is not None:
                 self.tables.setdefault(columns[-1], []).append(table)
+                changed.add(columns[-1])
         self.chain = replace(self.chain, grown=(*self.chain.grown, tuple(one.cells for one in chosen)))
-        self._run()
+        self._run(changed)
 
     def _add(self, pairs: PairwiseStatistics, draws: Ints) -> None:
         """Let the next run fit products as well. ``draws``: bins of a chain without them."""
@@ -287,26 +319,29 @@ class ChainFit:
         tables = [(table[label], half[label]) for table, half, label in both]
         self.numbers, self.halves = [one for one, _ in tables], [half for _, half in tables]
 
-    def _run(self) -> None:
-        """Fit the columns in their order."""
+    def _run(self, changed: Collection[int] | None = None) -> None:
+        """Fit the columns in their order, or those that are changed, and draw the pool anew."""
         columns = len(self.laws)
+        kept = {one.column: one for one in self.chain.conditionals}
         self.chain = replace(self.chain, conditionals=self.chain.conditionals[:1], pairs=self.pairs)
-        self.rows, self.marks = DrawnColumns.empty(columns, self.pool), Marks.empty(columns, self.pool)
-        self.correlation = np.eye(columns)
+        self.rows = DrawnColumns.empty(columns, self.pool)
+        self.some = self.rows.part(slice(_MARKED))
+        self.marks = Marks.empty(columns, self.some.states.shape[1])
         self._draw(self.chain.conditionals[0])
         before = [self.network.root]
         for factor in self.network.factors:
-            column = self._column(factor, before)
+            j = factor[1]
+            column = self._column(factor, before) if changed is None or j in changed else kept[j]
             self.chain = replace(self.chain, conditionals=(*self.chain.conditionals, column))
             self._draw(column)
-            before.append(column.column)
+            before.append(j)
 
     def _draw(self, column: Conditional) -> None:
         """Draw a column of the pool."""
         j = column.column
         self.chain.draw(column, self.rows, self.rng)
         if (scored := self.scored[j]) is not None:
-            self.marks.put(j, scored, self.chain.coarse[j][self.rows.states[j]])
+            self.marks.put(j, scored, self.chain.coarse[j][self.some.states[j]])
 
     def _missing(self) -> dict[int, tuple[int, Doubles]]:
         """Of each column whose missing values are counted: their state, and log odds by their number."""
@@ -337,56 +372,60 @@ class ChainFit:
         """Fit a column: by tables and products alone, to see how it is coupled, and with its coupling."""
         j = factor[1]
         fixed = self._counted(j, before)
-        found = self._fitted(factor, before, fixed)
         scored, others = self.scored[j], [i for i in before if self.scored[i] is not None]
         if scored is None or not others:
-            return found
-        self.marks.put(j, scored, self.chain.coarse[j][found.draw(self.rows, self.rng)])
+            return self._fitted(factor, before, fixed, self.rows)
+        # where a column was coupled before, the first of the two fits is for its correlations alone
+        rows = self.some if (j, True) in self.effects else self.rows
+        found = self._fitted(factor, before, fixed, rows)
+        self.marks.put(j, scored, self.chain.coarse[j][found.draw(self.some, self.rng)])
         own, tells = score_correlations(j, others, self.scored, self.marks, self.noise)
         self.correlation[j, others] = self.correlation[others, j] = own
         columns = [i for i, told in zip(others, tells, strict=True) if told]
         if not columns:
-            return found
+            return found if rows is self.rows else self._fitted(factor, before, fixed, self.rows)
         among = np.ix_([*columns, j], [*columns, j])
         coupling = coupled(columns, self.correlation[among], self.chain.ends[j], len(self.laws[j]))
-        return self._fitted(factor, before, [*fixed, coupling])
+        return self._fitted(factor, before, [*fixed, coupling], self.rows)
 
-    def _fitted(self, factor: Factor, before: list[int], fixed: list[ChainTerm]) -> Conditional:
+    def _fitted(
+        self, factor: Factor, before: list[int], fixed: list[ChainTerm], rows: DrawnColumns
+    ) -> Conditional:
         j = factor[1]
-        moving = [self._table(factor), *self._products(j, before), *self._grown(j)]
+        moving = [self._table(factor, rows), *self._products(j, before, rows), *self._grown(j, rows)]
         key = j, any(isinstance(term, Coupling) for term in fixed)
         earlier, sweeps = self.effects.get(key, []), self.sweeps
         if earlier:  # a table that the column gained comes last
             sweeps = min(sweeps, _FURTHER_SWEEPS)
             for fitting, effects in zip(moving, earlier, strict=False):
                 fitting.effects = effects.copy()
-        base = fit_terms(self.laws[j], fixed, moving, self.rows, sweeps)
+        base = fit_terms(self.laws[j], fixed, moving, rows, sweeps)
         self.effects[key] = [fitting.effects for fitting in moving]
         terms = [*(fitting.term() for fitting in moving), *fixed]
         obeyed = self._obeyed(j, before)
         if obeyed:  # other tables hold some noise where nothing can be, and would be fitted to it
             terms = [*terms, *obeyed]
-            base = fit_terms(self.laws[j], terms, [], self.rows, self.sweeps)
+            base = fit_terms(self.laws[j], terms, [], rows, self.sweeps)
         return Conditional(j, base.astype(np.float32), tuple(terms))
 
-    def _table(self, factor: Factor) -> Fitting:
+    def _table(self, factor: Factor, rows: DrawnColumns) -> Fitting:
         parents, j, counts = factor
         coarse = self.chain.coarse
         law = conditional(counts).reshape(-1, counts.shape[-1])
         alone = np.bincount(coarse[j], self.laws[j], law.shape[1])
         effects = np.log(law / np.maximum(alone, _RAREST)).astype(np.float32)
         table = TableTerm(parents, tuple(coarse[i] for i in parents), coarse[j], effects)
-        return TableFitting(table, law, self.rows)
+        return TableFitting(table, law, rows)
 
-    def _grown(self, j: int) -> list[Fitting]:
+    def _grown(self, j: int, rows: DrawnColumns) -> list[Fitting]:
         """The tables that were chosen for the column."""
         found: list[Fitting] = []
         for grown in self.tables.get(j, []):
             table = grown.term(grown.start)
-            found.append(HeldTableFitting(table, grown.law, self.rows, grown.ridge))
+            found.append(HeldTableFitting(table, grown.law, rows, grown.ridge))
         return found
 
-    def _products(self, j: int, before: list[int]) -> list[ProductsFitting]:
+    def _products(self, j: int, before: list[int], rows: DrawnColumns) -> list[ProductsFitting]:
         """Products with all earlier columns, and the same times the outcome, of numbers and of halves."""
         if self.pairs is None:
             return []
@@ -399,7 +438,7 @@ class ChainFit:
             times = None if block == 0 else outcome
             if not columns or not numbers[j].any():
                 continue
-            rows = _places(features, columns)
+            places = _places(features, columns)
             here = block * features.size + _places(features, [j])
             factor = np.zeros(0, np.float32)
             if times is not None:
@@ -410,10 +449,10 @@ class ChainFit:
                 times,
                 factor,
                 numbers[j],
-                np.zeros((len(rows), len(here)), np.float32),
+                np.zeros((len(places), len(here)), np.float32),
             )
-            at = np.ix_(rows, here)
-            found.append(ProductsFitting(products, self.goal[at], self.ridge[at], self.rows))
+            at = np.ix_(places, here)
+            found.append(ProductsFitting(products, self.goal[at], self.ridge[at], rows))
         return found
 
     def _counted(self, j: int, before: list[int]) -> list[ChainTerm]:

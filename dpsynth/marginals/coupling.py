@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns
+from dpsynth.marginals.terms import DrawnColumns, PlaceTerm
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -48,11 +49,13 @@ _FAR = 8.0
 _FEWEST = 200
 #: Least probability of a state given others.
 _RAREST = 1e-9
+#: Mean scores are rounded to so many places of a deviation.
+_PLACES = 16
 
 
 @record
 @dataclass(frozen=True, eq=False)
-class Coupling(ChainTerm):
+class Coupling(PlaceTerm):
     """How likely a column's states are by normal scores, compared with the column alone.
 
     ``columns``: earlier columns. ``slopes``, shape (columns,): of the mean score.
@@ -71,18 +74,21 @@ class Coupling(ChainTerm):
         """Mean score of each record, shape (n,)."""
         return np.asarray(self.slopes @ rows.scores[list(self.columns)], dtype=np.float64)
 
-    def logits(self, rows: DrawnColumns) -> Floats:
-        """Shape (states, n)."""
-        below = ndtr((self.ends[:, None] - self.mean(rows)) / self.variance**0.5)
-        mass = np.maximum(np.diff(below, axis=0), _RAREST)
+    @cached_property
+    def by_place(self) -> Floats:
+        """Logits by mean score, shape (states, places)."""
+        deviation = self.variance**0.5
+        means = np.arange(-_FAR, _FAR, deviation / _PLACES)
+        mass = np.maximum(np.diff(ndtr((self.ends[:, None] - means) / deviation), axis=0), _RAREST)
         alone = np.maximum(np.diff(ndtr(self.ends)), _RAREST)
-        logits = np.zeros((self.size, rows.states.shape[1]), np.float32)
+        logits = np.zeros((self.size, len(means)), np.float32)
         logits[: len(mass)] = np.log(mass / alone[:, None])
         return logits
 
-    def alike(self) -> Doubles:
-        """Every state is different."""
-        return np.arange(self.size, dtype=np.float64)[:, None]
+    def places(self, rows: DrawnColumns) -> Ints:
+        """Rounded mean score of each record, shape (n,)."""
+        places = (self.mean(rows) + _FAR) * (_PLACES / self.variance**0.5)
+        return np.rint(places).astype(np.int64).clip(0, self.by_place.shape[1] - 1)
 
 
 def score_ends(probabilities: Doubles) -> Doubles:

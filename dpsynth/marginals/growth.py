@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,9 +27,6 @@ from dpsynth.privacy.exponential_mechanism import choose, in_score_steps
 from dpsynth.privacy.records import GridAxis, Records
 from dpsynth.privacy.release import Array, ChoiceRelease, Ints
 from dpsynth.table.grid import Grid
-
-if TYPE_CHECKING:
-    pass
 
 #: Mean size of a standard normal variable.
 _MEAN = math.sqrt(2.0 / math.pi)
@@ -53,7 +51,7 @@ class TableCells:
     columns: Family
     labels: tuple[Ints, ...]
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Cells of each column."""
         return tuple(int(label.max()) + 1 for label in self.labels)
@@ -72,6 +70,12 @@ class Candidate:
     axes: tuple[GridAxis, ...]
     expected: Array
     draws: float
+
+    @property
+    def dependence(self) -> float:
+        """Of a pair, how many records the model expects elsewhere than if its columns were independent."""
+        rows, columns = (self.expected.sum(axis=axis, keepdims=True) for axis in (1, 0))
+        return float(np.abs(self.expected - rows * columns / self.expected.sum()).sum())
 
     def allowance(self, noise_std: float) -> float:
         """About the distance from the records of a right model with the table's noise: public."""
@@ -106,6 +110,7 @@ class Resolution:
         self._most = _NOISE * n / (_MEAN * max(noise_std, 1.0))
         self._labels: dict[tuple[int, float], Ints] = {}
         self._axes: dict[int, GridAxis] = {}
+        self._tables: dict[Family, TableCells | None] = {}
 
     def axes(self, cells: TableCells) -> tuple[GridAxis, ...]:
         """Axes of records. Equal labels have one axis, which is read once."""
@@ -135,6 +140,11 @@ class Resolution:
 
     def cells(self, columns: Family) -> TableCells | None:
         """Cells of a table, or None if categories alone are too many, or all of a column are too rare."""
+        if columns not in self._tables:
+            self._tables[columns] = self._made(columns)
+        return self._tables[columns]
+
+    def _made(self, columns: Family) -> TableCells | None:
         found: dict[int, Ints] = {}
         pair, limit = len(columns) == 2, _CELLS[len(columns)]
         for j in (j for j in columns if not self._ordered[j]):
@@ -184,7 +194,7 @@ class TableChoiceRelease(ChoiceRelease[Sequence[Sequence[Candidate]]]):
 
     def scores(self, records: Records, candidates: Sequence[Candidate]) -> Array:
         """Distance of the records from the model in each table: private, sensitivity 1 each."""
-        counted = records.each_count(one.axes for one in candidates)
+        counted = records.each_count((one.axes for one in candidates), keep=True)
         away = [
             np.abs(counts - in_score_steps(one.expected)).sum()
             for one, counts in zip(candidates, counted, strict=True)

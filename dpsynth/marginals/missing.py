@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit, softmax
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns, Floats, Ints
+from dpsynth.marginals.terms import ALL, ChainTerm, DrawnColumns, Floats, Ints
 
 Doubles = NDArray[np.float64]
 
@@ -54,8 +54,8 @@ class Lacking(ChainTerm):
     state: int
     size: int
 
-    def logits(self, rows: DrawnColumns) -> Floats:
-        """Shape (states, n)."""
+    def logits(self, rows: DrawnColumns, states: Ints | slice = ALL) -> Floats:
+        """Of these states, shape (states, n)."""
         logs = np.log(np.maximum(self.law, _LEAST))[rows.states[self.root]]
         for column, state, odds in zip(self.columns, self.states, self.odds, strict=False):
             lacks = (rows.states[column] == state).astype(np.int64)
@@ -63,7 +63,7 @@ class Lacking(ChainTerm):
         share = softmax(logs, axis=1) @ expit(self.odds[-1])
         found = np.zeros((self.size, len(share)), np.float32)
         found[self.state] = logit(np.clip(share, _RAREST, 1.0 - _RAREST)) - logit(self.alone)
-        return found
+        return found[states]
 
     def alike(self) -> Doubles:
         """Missing or not."""

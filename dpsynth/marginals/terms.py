@@ -13,9 +13,11 @@ ridge, since the means are noisy). All is post-processing of released numbers, f
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,8 @@ _SHORTER = 0.7
 _LEAST = 1e-5
 #: Operations of a curvature, roughly, and fewest records that it is computed from.
 _WORK, _FEWEST = 40_000_000, 1000
+#: All states of a column.
+ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,10 @@ class DrawnColumns:
         """Records without any column."""
         return cls(np.zeros((columns, n), np.int64), np.zeros((columns, n), np.float32))
 
+    def part(self, records: slice) -> DrawnColumns:
+        """Some of the records, without a copy."""
+        return DrawnColumns(self.states[:, records], self.scores[:, records])
+
 
 @record
 @dataclass(frozen=True, eq=False)
@@ -64,12 +72,35 @@ class ChainTerm(ABC):
     """What earlier columns add to the log probability of each state of a column."""
 
     @abstractmethod
-    def logits(self, rows: DrawnColumns) -> Floats:
-        """Shape (states, n)."""
+    def logits(self, rows: DrawnColumns, states: Ints | slice = ALL) -> Floats:
+        """Of these states, shape (states, n)."""
 
     @abstractmethod
     def alike(self) -> NDArray[np.float64]:
         """Rows that are equal where two states always have the same logits, shape (states, numbers)."""
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class PlaceTerm(ChainTerm):
+    """A term that tells all states apart, and records by one of few places alone."""
+
+    @property
+    @abstractmethod
+    def by_place(self) -> Floats:
+        """Logits, shape (states, places)."""
+
+    @abstractmethod
+    def places(self, rows: DrawnColumns) -> Ints:
+        """Place of each record, shape (n,)."""
+
+    def logits(self, rows: DrawnColumns, states: Ints | slice = ALL) -> Floats:
+        """Of these states, shape (states, n)."""
+        return self.by_place[states].take(self.places(rows), axis=1)
+
+    def alike(self) -> Doubles:
+        """Every state is different."""
+        return np.arange(len(self.by_place), dtype=np.float64)[:, None]
 
 
 @record
@@ -90,13 +121,19 @@ class TableTerm(ChainTerm):
     def cells(self, rows: DrawnColumns) -> Ints:
         """Cell of the parents of each record, shape (n,)."""
         cell = np.zeros(rows.states.shape[1], np.int64)
-        for column, label in zip(self.parents, self.labels, strict=True):
-            cell = cell * (int(label.max()) + 1) + label[rows.states[column]]
+        for column, first in zip(self.parents, self._firsts, strict=True):
+            cell += first[rows.states[column]]
         return cell
 
-    def logits(self, rows: DrawnColumns) -> Floats:
-        """Shape (states, n)."""
-        return self.effects.T[self.child].take(self.cells(rows), axis=1)
+    @cached_property
+    def _firsts(self) -> list[Ints]:
+        """First of the parents' cells in which each parent has each of its states."""
+        sizes = [int(label.max()) + 1 for label in self.labels]
+        return [label * math.prod(sizes[k:]) for k, label in enumerate(self.labels, 1)]
+
+    def logits(self, rows: DrawnColumns, states: Ints | slice = ALL) -> Floats:
+        """Of these states, shape (states, n)."""
+        return self.effects.T[self.child[states]].take(self.cells(rows), axis=1)
 
     def alike(self) -> Doubles:
         """The cells of the states."""
@@ -129,9 +166,9 @@ class Products(ChainTerm):
             values *= self.times[rows.states[self.outcome]]
         return values
 
-    def logits(self, rows: DrawnColumns) -> Floats:
-        """Shape (states, n)."""
-        return np.asarray(self.child @ (self.effects.T @ self.values(rows)))
+    def logits(self, rows: DrawnColumns, states: Ints | slice = ALL) -> Floats:
+        """Of these states, shape (states, n)."""
+        return np.asarray(self.child[states] @ (self.effects.T @ self.values(rows)))
 
     def alike(self) -> Doubles:
         """The numbers of the states."""
@@ -170,8 +207,7 @@ class TableFitting(Fitting):
         self.table, self.effects = table, table.effects.copy()
         self.cell = table.cells(rows)
         self.n, number = len(self.cell), len(law)
-        ones = np.ones(self.n, np.float32)
-        self.of_cell = sparse.csr_matrix((ones, (self.cell, np.arange(self.n))), (number, self.n))
+        self.cells = indicators([self.cell], [number])
         weight = np.bincount(self.cell, minlength=number) / self.n
         self.goal = law * weight[:, None]
 
@@ -187,7 +223,7 @@ class TableFitting(Fitting):
 
     def step(self, shares: Floats) -> Floats:
         """Iterative scaling: as if no other term held these columns."""
-        have = (self.of_cell @ shares.T) @ self.sums / self.n
+        have = self.cells.T @ (shares.T @ self.sums) / self.n
         move = np.clip(self._move(have), -_LONGEST, _LONGEST).astype(np.float32)
         self.effects += move
         return np.asarray(move)
@@ -266,12 +302,62 @@ class ProductsFitting(Fitting):
         return Products(own.columns, own.numbers, own.outcome, own.times, own.child, self.effects)
 
 
-def softmax(logits: Floats) -> Floats:
-    """Probabilities, shape (groups, n), in the place of the logits."""
-    logits -= logits.max(axis=0)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=0)
-    return logits
+def indicators(cells: Sequence[Ints], sizes: Sequence[int]) -> sparse.csr_matrix:
+    """For each record an entry of 1 in its cell of each table, shape (n, cells of all tables)."""
+    first = np.cumsum(sizes) - sizes
+    columns = np.stack([own + start for own, start in zip(cells, first, strict=True)], axis=1)
+    ends = np.arange(0, columns.size + 1, len(sizes), dtype=np.int32)
+    ones = np.ones(columns.size, np.float32)
+    return sparse.csr_matrix((ones, columns.ravel().astype(np.int32), ends), (len(columns), sum(sizes)))
+
+
+def softmax(logits: Floats, out: Floats | None = None) -> Floats:
+    """Probabilities, shape (groups, n), in the place of the logits unless there is another one."""
+    shares = exponentials(logits, logits if out is None else out)
+    shares /= shares.sum(axis=0)
+    return shares
+
+
+def exponentials(logits: Floats, out: Floats) -> Floats:
+    """Probabilities up to a factor of each record, the largest of which is 1, shape (groups, n)."""
+    np.subtract(logits, logits.max(axis=0), out=out)
+    return np.exp(out, out=out)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of states that only a term of places tells apart, if any term does.
+
+    ``first``, shape (groups,): a state of each. ``group``, shape (states,): of each state.
+    ``weights``, shape (states, places): share of each state in all, up to a factor of each place. Without a
+        term of places there is one place.
+    ``sums``, shape (groups, places): those of the groups.
+    ``place``: the term of places.
+    """
+
+    first: Ints
+    group: Ints
+    weights: Doubles
+    sums: Doubles
+    place: PlaceTerm | None
+
+    @classmethod
+    def of(cls, mass: Doubles, terms: Sequence[ChainTerm]) -> Groups:
+        """Of the shares of states before any term, shape (states,)."""
+        place = next((term for term in terms if isinstance(term, PlaceTerm)), None)
+        others = [term.alike() for term in terms if term is not place]
+        first, group = np.zeros(1, np.int64), np.zeros(len(mass), np.int64)
+        if others:
+            _, first, group = np.unique(np.hstack(others), axis=0, return_index=True, return_inverse=True)
+        weights = mass[:, None] if place is None else mass[:, None] * np.exp(place.by_place.astype(np.float64))
+        sums = np.zeros((len(first), weights.shape[1]))
+        np.add.at(sums, group.reshape(-1), weights)
+        return cls(first, group.reshape(-1), weights, sums, place)
+
+    def places(self, rows: DrawnColumns) -> Ints:
+        """Place of each record, shape (n,)."""
+        n = rows.states.shape[1]
+        return np.zeros(n, np.int64) if self.place is None else self.place.places(rows)
 
 
 def fit_terms(
@@ -288,27 +374,31 @@ def fit_terms(
 
     Returns the base, shape (states,): the logarithm of what each state has before any term.
     """
-    alike = [term.alike() for term in (*fixed, *(fitting.term() for fitting in moving))]
-    log = np.log(np.maximum(law, _SHARE))
-    if not alike:
-        return log
-    _, first, group = np.unique(np.hstack(alike), axis=0, return_index=True, return_inverse=True)
-    group = group.reshape(-1)
-    mass = np.bincount(group, np.maximum(law, _SHARE), len(first))
-    n = rows.states.shape[1]
-    logits = np.zeros((len(first), n), np.float32)
+    law = np.maximum(law, _SHARE)
+    base = np.log(law)
+    terms = (*fixed, *(fitting.term() for fitting in moving))
+    if not terms:
+        return base
+    groups = Groups.of(law, terms)
+    mass, place = np.bincount(groups.group, law, len(groups.first)), groups.places(rows)
+    logits = np.log(groups.sums).astype(np.float32).take(place, axis=1)
+    shares = np.empty_like(logits)
     for term in fixed:
-        logits += term.logits(rows)[first]
-    logits += np.log(mass).astype(np.float32)[:, None]
-    shift = np.zeros(len(first))
+        if term is not groups.place:
+            logits += term.logits(rows, groups.first)
     for fitting in moving:
-        fitting.at(first)
+        fitting.at(groups.first)
         logits += fitting.logits(fitting.effects)
     for sweep in range(sweeps + 1):
         for fitting in moving if sweep else ():
-            logits += fitting.logits(fitting.step(softmax(logits.copy())))
-        have = softmax(logits.copy()).mean(axis=1, dtype=np.float64)
+            logits += fitting.logits(fitting.step(softmax(logits, shares)))
+        have = softmax(logits, shares).mean(axis=1, dtype=np.float64)
         move = np.clip(np.log((mass + 1e-7) / (have + 1e-7)), -2.0, 2.0)
-        shift += move
+        base += move[groups.group]
         logits += move.astype(np.float32)[:, None]
-    return log + shift[group]
+    if groups.place is not None:  # and each state to its own share within its group
+        at_place = indicators([place], [groups.sums.shape[1]]).T @ softmax(logits, shares).T
+        within = at_place.T / groups.sums
+        have = (groups.weights * within[groups.group]).sum(axis=1) / len(place)
+        base += np.clip(np.log((law + 1e-7) / (have + 1e-7)), -2.0, 2.0)
+    return base

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import accumulate, chain
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
@@ -61,14 +61,14 @@ class GridAxis:
     grid: Grid
     labels: NDArray[np.int64] | None = None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of cells or bins."""
         return self.grid.size if self.labels is None else int(self.labels.max()) + 1
 
     def cells(self, table: CodedTable) -> NDArray[np.int64]:
         """Cell or bin of each record."""
-        cells = self.grid.cells(table.codes(self.grid.column))
+        cells = table.cells(self.grid)
         return cells if self.labels is None else self.labels[cells]
 
 
@@ -142,8 +142,8 @@ Axes = Sequence[Axis]
 Summing = Callable[[CodedTable], Sequence[NDArray]]
 #: ``of(block, first)``: numbers of each record of a block, whose first is number ``first`` of all records.
 Rowwise = Callable[[CodedTable, int], NDArray]
-#: Cells of tables that are counted at once, and records whose cells are known at once.
-_CELLS, _COUNTED = 4_000_000, 1 << 17
+#: Cells of tables that are counted at once, that are kept, and records whose cells are known at once.
+_CELLS, _KEPT, _COUNTED = 4_000_000, 16_000_000, 1 << 17
 #: Records that are read at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
@@ -164,6 +164,8 @@ class Records(ABC):
 
     def __init__(self) -> None:
         self._readers: list[int] = []  # threads in which they are opened
+        self._kept: dict[tuple[Axis, ...], NDArray[np.int64]] = {}
+        self._room = _KEPT
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -190,19 +192,34 @@ class Records(ABC):
         self._check_open()
         return list(self._counts(tables))
 
-    def each_count(self, tables: Iterable[Axes]) -> Iterator[NDArray[np.int64]]:
-        """The same tables one after the other, as many at once as memory has room for."""
-        some: list[Axes] = []
+    def each_count(self, tables: Iterable[Axes], *, keep: bool = False) -> Iterator[NDArray[np.int64]]:
+        """The same tables one after the other, as many at once as memory has room for.
+
+        ``keep``: a later reading wants the same axes again, and takes what is kept with the records.
+        """
+        self._check_open()
+
+        def counted(some: list[tuple[Axis, ...]]) -> Iterator[NDArray[np.int64]]:
+            new = [axes for axes in some if axes not in self._kept]
+            found = dict(zip(new, self.counts(new), strict=True)) if new else {}
+            for axes in some:
+                counts = found[axes] if axes in found else self._kept[axes]
+                if keep and axes in found and counts.size <= self._room:
+                    self._kept[axes] = counts
+                    self._room -= counts.size
+                yield counts
+
+        some: list[tuple[Axis, ...]] = []
         cells = 0
         for axes in tables:
             size = math.prod(axis.size for axis in axes)
             if some and cells + size > _CELLS:
-                yield from self.counts(some)
+                yield from counted(some)
                 some, cells = [], 0
-            some.append(axes)
+            some.append(tuple(axes))
             cells += size
         if some:
-            yield from self.counts(some)
+            yield from counted(some)
 
     def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
         """Exact sums over the records, of whole numbers to which each record adds something of its own.
@@ -307,13 +324,15 @@ def count_table(table: CodedTable, tables: Sequence[Axes]) -> list[NDArray[np.in
     for key, axis in different.items():
         if len(table) and not 0 <= cells[key].min() <= cells[key].max() < axis.size:
             raise IndexError(f"{type(axis).__name__}: a record lies in no cell")
+        cells[key] = cells[key].astype(np.int32)  # half the memory to go through
     counts = []
     for axes in tables:
         shape = tuple(axis.size for axis in axes)
-        index = cells[id(axes[0])]
-        for axis in axes[1:]:
-            index = index * axis.size + cells[id(axis)]
-        counts.append(np.bincount(index, minlength=math.prod(shape)).reshape(shape))
+        size, (index, *others) = math.prod(shape), [cells[id(axis)] for axis in axes]
+        index = index if size < 2**31 else index.astype(np.int64)
+        for axis, own in zip(axes[1:], others, strict=True):
+            index = index * index.dtype.type(axis.size) + own
+        counts.append(np.bincount(index, minlength=size).reshape(shape))
     return counts
 
 

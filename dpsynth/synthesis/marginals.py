@@ -156,7 +156,7 @@ def _squares(schema: Schema, kind: Kind) -> tuple[float, int]:
     """Squared sensitivity of the base model's tables, and of one round of further ones."""
     columns = len(schema) - 1
     first = TablesRelease.plan(columns, three_way=kind == "tan", noise_multiplier=None).l2_sensitivity ** 2
-    return first, columns if columns > 1 else 0
+    return first, max(columns - 1, 0)
 
 
 class DPMarginals(Synthesizer):

@@ -8,6 +8,7 @@ themselves, such as a regression, reads the frame beside them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.table.column import Column
+
+if TYPE_CHECKING:
+    from dpsynth.table.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +106,16 @@ class CodedTable:
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
         self._codes: dict[str, Codes] = {}
+        self._cells: dict[int, tuple[Grid, NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def cells(self, grid: Grid) -> NDArray[np.int64]:
+        """Cell of each record in a column's grid, computed once."""
+        if id(grid) not in self._cells:
+            self._cells[id(grid)] = grid, grid.cells(self.codes(grid.column))
+        return self._cells[id(grid)][1]
 
     def codes(self, column: Column) -> Codes:
         """Codes of a column. One that is declared in another way than before is coded again."""

@@ -16,6 +16,7 @@ from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.denoising import GrownTable, denoised, possible
 from dpsynth.marginals.growth import Resolution, TableCells
+from dpsynth.marginals.terms import softmax
 from dpsynth.privacy import records as private
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.table.grid import Grid
@@ -109,7 +110,7 @@ def test_what_is_expected_is_the_mean_of_the_conditional_distributions(fit: Chai
     before = [one.column for one in fit.chain.conditionals[:-1]]
     cells = resolution.cells((before[1], before[0], column.column))
     assert cells is not None
-    (found,) = fit.expected(column, [cells], resolution)
+    (found,) = fit.expected(softmax(column.logits(fit.rows)), [cells], resolution)
     naive = np.zeros(cells.shape)
     for record in range(fit.pool):
         a, b = (

@@ -46,7 +46,9 @@ def fit_of(
 
 @dataclass(frozen=True)
 class Growth(Part[Chain]):
-    """Tables beside those of the base model: in each round one of each column but the first.
+    """Tables beside those of the base model: in each round one of each column but the first two.
+
+    The second column of the order could have no other table than its first one.
 
     ``rounds``: how many, at least 1.
     """
@@ -57,7 +59,7 @@ class Growth(Part[Chain]):
     @property
     def count(self) -> int:
         """Tables of a round."""
-        return len(self.schema.levels.modelled) - 1
+        return len(self.schema.levels.modelled) - 2
 
     @property
     def choice(self) -> TableChoiceRelease:
