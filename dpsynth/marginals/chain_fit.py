@@ -57,8 +57,8 @@ _STATES = 64
 _POOL, _SWEEPS = 10_000, 5
 #: The same where a fit's readings are audited, and its model is of no use.
 _ROUGH = (200, 0)
-#: Records of the pool that show how a column is coupled.
-_MARKED = 5000
+#: Records of the pool that show how a column is coupled, and most columns that it is coupled with.
+_MARKED, _COUPLED = 5000, 64
 #: Rounds of a fit that goes on from an earlier one.
 _FURTHER_SWEEPS = 2
 #: Most pairs and triples of a column that may be chosen.
@@ -211,19 +211,19 @@ class ChainFit:
             self._run()
 
     def candidates(self, noise_std: float) -> list[list[Candidate]]:
-        """Tables of each column but the first two with one or two before it, and what the model expects.
+        """Tables of each column with one or two before it, and what the model expects in them.
 
         These are all pairs, or some by lot where they are many, and triples with a column of the tables that
         the chain has. Of many triples they are those whose pairs depend most on each other by the model.
-        Those that were chosen before are left out. A column without any has no list.
+        Those that were chosen before are left out. A column without any other has no list.
 
         ``noise_std``: of a cell that is counted.
         """
         resolution = self._resolution(noise_std)
         held = {cells.columns for grown in self.chain.grown for cells in grown}
         families = {*self.network.families, *held}
-        before, found = [one.column for one in self.chain.conditionals[:2]], []
-        for column in self.chain.conditionals[2:]:
+        before, found = [self.network.root], []
+        for column in self.chain.conditionals[1:]:
             j = column.column
             near = {i for family in families if family[-1] == j for i in family[:-1]}
             others = before
@@ -381,7 +381,8 @@ class ChainFit:
         self.marks.put(j, scored, self.chain.coarse[j][found.draw(self.some, self.rng)])
         own, tells = score_correlations(j, others, self.scored, self.marks, self.noise)
         self.correlation[j, others] = self.correlation[others, j] = own
-        columns = [i for i, told in zip(others, tells, strict=True) if told]
+        strongest = np.argsort(-np.abs(own) * tells, kind="stable")[:_COUPLED]
+        columns = [others[k] for k in sorted(strongest) if tells[k]]
         if not columns:
             return found if rows is self.rows else self._fitted(factor, before, fixed, self.rows)
         among = np.ix_([*columns, j], [*columns, j])

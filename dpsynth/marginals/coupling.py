@@ -148,6 +148,11 @@ class Scored:
         """Number of bins."""
         return len(self.scores)
 
+    @cached_property
+    def length(self) -> float:
+        """Root of the sum of squared scores."""
+        return float(np.linalg.norm(self.scores))
+
 
 @dataclass(frozen=True, eq=False)
 class Marks:
@@ -182,26 +187,33 @@ def score_correlations(
 
     ``noise``: standard deviation of the noise in a share of the tables.
     """
-    one, found, tells = scored[column], np.zeros(len(others)), np.zeros(len(others), dtype=bool)
-    rows = list(others)
-    both = marks.known[rows] @ marks.known[column]
-    products = (marks.scores[rows] @ marks.scores[column]) / np.maximum(both, 1.0)
-    for k, i in enumerate(rows):
-        other = scored[i]
-        if one is None or other is None or both[k] < _FEWEST:
-            continue
-        terms = one.coefficients * other.coefficients
-        rho = float(products[k] / max(terms[0], _RAREST))  # of a weak one the first term is enough
-        if abs(rho) > _WEAK / 2:
-            rho = _polychoric(float(products[k]), terms)
-        if abs(rho) > _STRONG:
-            near = (marks.known[i] * marks.known[column]) > 0
-            cells = marks.bins[column, near] * other.size + marks.bins[i, near]
-            counts = np.bincount(cells, minlength=one.size * other.size).reshape(one.size, other.size)
-            far = max(_FAR_RECORDS, _HALF_NOISE * noise * counts.size)
-            rho = _likeliest(counts, one.ends, other.ends, rho, far)
-        deviation = noise * np.linalg.norm(one.scores) * np.linalg.norm(other.scores)
-        found[k], tells[k] = rho, abs(rho) > _WEAK and abs(products[k]) > _NOISE * deviation
+    one, rows = scored[column], np.array(others, np.int64)
+    if one is None or not len(rows):
+        return np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+    # of all columns, which is faster than to take some
+    both = (marks.known @ marks.known[column])[rows]
+    products = ((marks.scores @ marks.scores[column])[rows] / np.maximum(both, 1.0)).astype(np.float64)
+    firsts, lengths = np.zeros(len(rows)), np.zeros(len(rows))
+    for k, i in enumerate(others):
+        if (other := scored[i]) is not None:
+            firsts[k], lengths[k] = other.coefficients[0], other.length
+    known = (both >= _FEWEST) & (firsts != 0.0)
+    clear = known & (np.abs(products) > _NOISE * noise * one.length * lengths)
+    # of a weak one the first term is enough
+    found = np.where(known, products / np.maximum(firsts * one.coefficients[0], _RAREST), 0.0)
+    near = np.flatnonzero(known & (np.abs(found) > _WEAK / 2))
+    if len(near):
+        terms = np.stack([one.coefficients * scored[i].coefficients for i in rows[near]])
+        found[near] = _polychoric(products[near], terms)
+    tells = clear & (np.abs(found) > _WEAK)
+    for k in np.flatnonzero(tells & (np.abs(found) > _STRONG)):
+        i, other = int(rows[k]), scored[rows[k]]
+        assert other is not None  # it has a first coefficient
+        apart = (marks.known[i] * marks.known[column]) > 0
+        cells = marks.bins[column, apart] * other.size + marks.bins[i, apart]
+        counts = np.bincount(cells, minlength=one.size * other.size).reshape(one.size, other.size)
+        far = max(_FAR_RECORDS, _HALF_NOISE * noise * counts.size)
+        found[k] = _likeliest(counts, one.ends, other.ends, float(found[k]), far)
     return found, tells
 
 
@@ -216,17 +228,18 @@ def coupled(columns: Sequence[int], correlation: Doubles, ends: Doubles, size: i
     return Coupling(tuple(columns), slopes.astype(np.float32), variance, ends, size)
 
 
-def _polychoric(mean: float, terms: Doubles) -> float:
-    """Correlation of normal scores with this mean product of bins' scores, by bisection."""
-    low, high = -_LARGEST, _LARGEST
+def _polychoric(means: Doubles, terms: Doubles) -> Doubles:
+    """Correlations of normal scores with these mean products of bins' scores, by bisection.
+
+    ``means``, ``terms``, shapes (pairs,) and (pairs, terms of the series).
+    """
+    low, high = np.full(len(means), -_LARGEST), np.full(len(means), _LARGEST)
     powers = np.arange(1, _TERMS + 1)
-    for _ in range(30):
+    for _ in range(20):
         middle = (low + high) / 2
-        if float(terms @ middle**powers) < mean:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+        less = (terms * middle[:, None] ** powers).sum(axis=1) < means
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return np.asarray((low + high) / 2)
 
 
 def _likeliest(counts: Ints, rows: Doubles, columns: Doubles, least: float, far: float) -> float:
@@ -238,23 +251,26 @@ def _likeliest(counts: Ints, rows: Doubles, columns: Doubles, least: float, far:
     """
     shares = counts / counts.sum()
     apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
-    best = (-np.inf, least)
-    for size in np.tanh(np.linspace(np.arctanh(abs(least)), np.arctanh(_LARGEST), _TRIED)):
-        near = np.maximum(_cells(rows, columns, np.sign(least) * size), 1e-12)
-        for part in (part for part in _PARTS if part <= far):
-            fit = (shares * np.log((1 - part) * near + part * apart)).sum() - _RELUCTANCE * part
-            best = max(best, (float(fit), float(np.sign(least) * size)))
-    return best[1]
+    sizes = np.tanh(np.linspace(np.arctanh(abs(least)), np.arctanh(_LARGEST), _TRIED))
+    near = np.maximum(_cells(rows, columns, np.sign(least) * sizes), 1e-12)
+    parts = np.array([part for part in _PARTS if part <= far])[:, None, None, None]
+    fits = (shares * np.log((1 - parts) * near + parts * apart)).sum(axis=(2, 3))
+    fits -= _RELUCTANCE * parts[:, :, 0, 0]
+    return float(np.sign(least) * sizes[int(np.argmax(fits.max(axis=0)))])
 
 
-def _cells(rows: Doubles, columns: Doubles, correlation: float) -> Doubles:
-    """Probabilities of pairs of bins under a bivariate normal distribution (Owen 1956)."""
+def _cells(rows: Doubles, columns: Doubles, correlation: Doubles | float) -> Doubles:
+    """Probabilities of pairs of bins under a bivariate normal distribution (Owen 1956).
+
+    Shape (correlations, rows, columns), without the first axis for a single one.
+    """
+    rho = np.asarray(correlation)[..., None, None]
     h, k = (np.where(ends == 0.0, 1e-9, ends) for ends in (rows[:, None], columns[None, :]))
-    root = np.sqrt(1 - correlation**2)
+    root = np.sqrt(1 - rho**2)
     below = 0.5 * (ndtr(h) + ndtr(k) - (h * k < 0)) - (
-        owens_t(h, (k / h - correlation) / root) + owens_t(k, (h / k - correlation) / root)
+        owens_t(h, (k / h - rho) / root) + owens_t(k, (h / k - rho) / root)
     )
-    return np.asarray(np.diff(np.diff(below, axis=0), axis=1))
+    return np.asarray(np.diff(np.diff(below, axis=-1), axis=-2))
 
 
 def _definite(correlation: Doubles) -> Doubles:

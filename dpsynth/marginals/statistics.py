@@ -221,6 +221,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 # its own, so later choices may depend on earlier ones.
 
 Kind = Literal["tree", "tan"]
+#: Cells of a column, and of all columns, whose pairs are counted at once.
+_FEW_CELLS, _ALL_CELLS = 8, 4096
 #: Columns of one table, the child last.
 Family = tuple[int, ...]
 
@@ -273,9 +275,15 @@ class EdgesRelease(ChoiceRelease[Bins]):
     def scores(self, records: Records) -> NDArray[np.float64]:
         """Each pair's distance from independence: private, sensitivity 1 each, shape (columns, columns)."""
         bins = self.given
-        pairs = list(combinations(self.columns, 2))
+        few = [self.columns[k] for k in few_cells([bins.binnings[j].size for j in self.columns])]
+        together = set(few)
+        pairs = [(a, b) for a, b in combinations(self.columns, 2) if a not in together or b not in together]
         tables = records.each_count((bins.axes[a], bins.axes[b]) for a, b in pairs)
-        return pair_scores(zip(pairs, tables, strict=True), bins.binnings, bins.n)
+        scores = pair_scores(zip(pairs, tables, strict=True), bins.binnings, bins.n)
+        if few:
+            counts = records.pair_counts([bins.axes[j] for j in few])
+            scores[np.ix_(few, few)] = block_scores(counts, [bins.binnings[j] for j in few], bins.n)
+        return scores
 
     def __call__(self, records: Records, rng: np.random.Generator) -> list[Family]:
         """Choose. A ledger calls it when the choices are posted."""
@@ -310,6 +318,34 @@ def pair_scores(
         independent = in_score_steps(n * np.outer(binnings[a].probabilities, binnings[b].probabilities))
         scores[a, b] = scores[b, a] = np.abs(counts - independent).sum()
     return scores
+
+
+def few_cells(sizes: Sequence[int]) -> list[int]:
+    """Places of columns with so few cells that all their pairs are counted at once, if there are several.
+
+    >>> few_cells([2, 30, 3, 2])
+    [0, 2, 3]
+    """
+    found, cells = list[int](), 0
+    for k in np.argsort(sizes, kind="stable"):
+        cells += sizes[k]
+        if sizes[k] > _FEW_CELLS or cells > _ALL_CELLS:
+            break
+        found.append(int(k))
+    return sorted(found) if len(found) > 1 else []
+
+
+def block_scores(counts: NDArray[np.int64], binnings: Sequence[Binning], n: float) -> NDArray[np.float64]:
+    """The same as `pair_scores`, from counts of all pairs of cells at once, zero for equal columns.
+
+    ``counts``, shape (cells of all columns,) twice.
+    """
+    probabilities = np.concatenate([binning.probabilities for binning in binnings])
+    away = np.abs(counts - in_score_steps(n * np.outer(probabilities, probabilities)))
+    first = np.cumsum([binning.size for binning in binnings]) - [binning.size for binning in binnings]
+    scores = np.add.reduceat(np.add.reduceat(away, first, axis=0), first, axis=1)
+    np.fill_diagonal(scores, 0.0)
+    return np.asarray(scores)
 
 
 def noise_allowance(binnings: Sequence[Binning], noise_std: float, classes: int = 1) -> NDArray[np.float64]:
@@ -354,12 +390,13 @@ def grow_tree(
     outside = [c for c in columns if c != root]
     edges: list[tuple[int, int]] = []
     while outside:
-        candidates = [(a, b) for a in inside for b in outside]
+        candidates = scores[np.ix_(inside, outside)].ravel()
         # A single candidate is no choice: it is taken without looking at its score.
-        pick = 0 if len(candidates) == 1 else choose([scores[e] for e in candidates], epsilon, rng)
-        edges.append(candidates[pick])
-        inside.append(candidates[pick][1])
-        outside.remove(candidates[pick][1])
+        pick = 0 if len(candidates) == 1 else choose(candidates, epsilon, rng)
+        parent, child = inside[pick // len(outside)], outside[pick % len(outside)]
+        edges.append((parent, child))
+        inside.append(child)
+        outside.remove(child)
     return edges
 
 

@@ -349,7 +349,9 @@ class Groups:
         first, group = np.zeros(1, np.int64), np.zeros(len(mass), np.int64)
         if others:
             _, first, group = np.unique(np.hstack(others), axis=0, return_index=True, return_inverse=True)
-        weights = mass[:, None] if place is None else mass[:, None] * np.exp(place.by_place.astype(np.float64))
+        weights = (
+            mass[:, None] if place is None else mass[:, None] * np.exp(place.by_place.astype(np.float64))
+        )
         sums = np.zeros((len(first), weights.shape[1]))
         np.add.at(sums, group.reshape(-1), weights)
         return cls(first, group.reshape(-1), weights, sums, place)

@@ -21,6 +21,8 @@ from dpsynth.privacy.noise import exponential_trial, geometric
 SCORE_STEP = 2.0**-20
 #: Candidates that are drawn at once, at most.
 _CANDIDATES = 4096
+#: More than rounding adds to an exponent.
+_ROUNDING = 2.0**-40
 
 
 def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
@@ -44,19 +46,20 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
     check_epsilon(epsilon)
     if epsilon is None:
         return int(np.argmax(values))
-    steps = [int(step) for step in np.rint(values / SCORE_STEP)]
-    best = max(steps)
+    steps = np.rint(values / SCORE_STEP).astype(np.int64)
+    below = steps.max() - steps
     unit = Fraction(epsilon) * Fraction(SCORE_STEP) / 2
-    exponents = [unit * (best - step) for step in steps]
-    wholes = np.array([min(int(exponent), 2**62) for exponent in exponents])
+    least = np.floor(below * (float(unit) * (1.0 - _ROUNDING)))  # of the whole part of an exponent
     size = min(4 * len(steps), _CANDIDATES)
     while True:
-        drawn = rng.integers(0, len(steps), size)
-        # exp(-exponent) is exp(-1) as often as the whole part says, and what is left.
-        for pick in drawn[geometric(size, rng) >= wholes[drawn]]:
-            left = exponents[pick] - int(wholes[pick])
-            if exponential_trial(left.numerator, left.denominator, rng):
-                return int(pick)
+        drawn, trials = rng.integers(0, len(steps), size), geometric(size, rng)
+        for place in np.flatnonzero(trials >= least[drawn]):
+            pick = int(drawn[place])
+            exponent = unit * int(below[pick])
+            # exp(-exponent) is exp(-1) as often as the whole part says, and what is left.
+            left = exponent - int(exponent)
+            if trials[place] >= int(exponent) and exponential_trial(left.numerator, left.denominator, rng):
+                return pick
 
 
 def in_score_steps(values: ArrayLike) -> NDArray[np.float64]:

@@ -67,21 +67,23 @@ def rounds_of_growth(
 ) -> int:
     """Rounds of further tables: as many as leave 400 records for each deviation of the noise in their cells.
 
-    The variance of that noise is (first / FURTHER + rounds * further) / share / mu^2, with mu the Gaussian-DP
-    parameter of (epsilon, delta). There are three rounds at most. ``n`` is public or a noisy count.
+    The variance of that noise is (first / FURTHER + 1 + rounds * further) / share / mu^2, with mu the
+    Gaussian-DP parameter of (epsilon, delta). There are three rounds at most. ``n`` is public or a noisy
+    count.
 
-    ``first``: squared sensitivity of the first tables. ``further``: that of a round, its number of tables.
+    ``first``: squared sensitivity of the first tables.
+    ``further``: tables of a round, of which the first round has one more.
     ``share``: fraction of mu^2 of all tables.
 
     >>> [rounds_of_growth(10.0, 8, n, 3.0, 1e-5, 0.6) for n in (1000, 4000, 40_000)]
     [0, 1, 3]
     """
-    if not further:
+    if further < 1:
         return 0
     if epsilon is None:
         return _MOST_ROUNDS
     most = share * (n / (_LEAST_RECORDS * analytic_sigma(epsilon, delta))) ** 2
-    return int(np.clip((most - first / FURTHER) // further, 0, _MOST_ROUNDS))
+    return int(np.clip((most - first / FURTHER - 1) // further, 0, _MOST_ROUNDS))
 
 
 def training(n: float) -> TrainingSettings:

@@ -19,7 +19,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.growth import Growth, fit_of
+from dpsynth.synthesis.parts.growth import Growth, fit_of, further_tables
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.parts.rows import Rows
@@ -115,13 +115,15 @@ class MarginalsOptions(FitOptions):
         pairs = share.pairwise_statistics if self._has_pairs(schema, enough, delta) else 0.0
         left = 1.0 - sum(part.share or 0.0 for part in rows)
         part = left * share.tables / (share.marginals + share.selection + share.tables + pairs)
-        first, further = _squares(schema, kind)
-        rounds = self.statistics.rounds
+        columns, rounds = len(schema) - 1, self.statistics.rounds
+        first = (
+            TablesRelease.plan(columns, three_way=kind == "tan", noise_multiplier=None).l2_sensitivity ** 2
+        )
         if rounds is None:
-            rounds = default_rules.rounds_of_growth(first, further, enough, self.epsilon, delta, part)
-        rounds, tables = rounds if further else 0, share.tables
-        if rounds:
-            tables *= first / (first + default_rules.FURTHER * rounds * further)
+            rounds = default_rules.rounds_of_growth(first, columns - 1, enough, self.epsilon, delta, part)
+        further, tables = further_tables(columns, rounds), share.tables
+        if further:
+            tables *= first / (first + default_rules.FURTHER * further)
         base = share.selection + tables
         own: list[Part[Any]] = [
             Columns(schema, n, n_std, share=share.marginals),
@@ -129,7 +131,7 @@ class MarginalsOptions(FitOptions):
         ]
         if pairs:
             own.append(Pairwise(schema, share=pairs))
-        if rounds:
+        if further:
             own.append(Growth(described, rounds, share=share.tables - tables))
         return Parts(tuple(own), rows, delta)
 
@@ -150,13 +152,6 @@ class MarginalsOptions(FitOptions):
                 schema, n, self.epsilon, delta, self.division.pairwise_statistics
             )
         return chosen and len(schema) >= 3
-
-
-def _squares(schema: Schema, kind: Kind) -> tuple[float, int]:
-    """Squared sensitivity of the base model's tables, and of one round of further ones."""
-    columns = len(schema) - 1
-    first = TablesRelease.plan(columns, three_way=kind == "tan", noise_multiplier=None).l2_sensitivity ** 2
-    return first, max(columns - 1, 0)
 
 
 class DPMarginals(Synthesizer):

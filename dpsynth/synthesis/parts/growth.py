@@ -25,6 +25,15 @@ from dpsynth.table.schema import TableSchema
 _CHOICES = 0.1
 
 
+def further_tables(columns: int, rounds: int) -> int:
+    """Tables of all rounds, with so many columns beside the first: one has a single table.
+
+    >>> [further_tables(columns, 2) for columns in (1, 2, 3)]
+    [0, 3, 5]
+    """
+    return rounds * (columns - 1) + 1 if columns > 1 and rounds else 0
+
+
 def fit_of(
     described: TableSchema, reading: Reading, states: Iterable[NDArray[np.int64]] | None = None
 ) -> ChainFit:
@@ -48,7 +57,7 @@ def fit_of(
 class Growth(Part[Chain]):
     """Tables beside those of the base model: in each round one of each column but the first two.
 
-    The second column of the order could have no other table than its first one.
+    The second column has no choice: it is counted once more with the first, in the first round.
 
     ``rounds``: how many, at least 1.
     """
@@ -58,7 +67,7 @@ class Growth(Part[Chain]):
 
     @property
     def count(self) -> int:
-        """Tables of a round."""
+        """Choices of a round."""
         return len(self.schema.levels.modelled) - 2
 
     @property
@@ -69,37 +78,39 @@ class Growth(Part[Chain]):
             # An exponential mechanism has a loss of variance eps^2 / 3, which is mu^2 in the Gaussian limit.
             epsilon = math.sqrt(3.0 * _CHOICES / (self.rounds * self.count)) / self.noise
         return TableChoiceRelease(
-            count=self.count, epsilon=epsilon, noise_std=self.tables.noise_std, stage=self.stage
+            count=self.count, epsilon=epsilon, noise_std=self.tables(0).noise_std, stage=self.stage
         )
 
-    @property
-    def tables(self) -> TablesRelease:
-        """The tables of a round with their noise."""
-        noise = None if self.noise is None else self.noise * math.sqrt(self.rounds / (1.0 - _CHOICES))
-        return TablesRelease(
-            count=self.count, noise_multiplier=noise, stage=self.stage, name="further tables"
-        )
+    def tables(self, turn: int) -> TablesRelease:
+        """The tables of a round, from 0, with their noise. A cell has the same in each round."""
+        count, noise = self.count + (turn == 0), None
+        if self.noise is not None:
+            every = further_tables(self.count + 1, self.rounds)
+            noise = self.noise * math.sqrt(every / count / (1.0 - _CHOICES))
+        return TablesRelease(count=count, noise_multiplier=noise, stage=self.stage, name="further tables")
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Choices and tables of all rounds."""
-        choice, tables = self.choice, self.tables
+        choice, tables = self.choice, [self.tables(turn) for turn in range(self.rounds)]
         return (
             Statistic(choice.name, (choice.event,) * self.rounds, share=_CHOICES),
             Statistic(
-                tables.name,
-                (tables.event,) * self.rounds,
+                tables[0].name,
+                tuple(one.event for one in tables),
                 share=1.0 - _CHOICES,
-                noise_std=tables.noise_std,
+                noise_std=tables[0].noise_std,
             ),
         )
 
     def read(self, reading: Reading) -> Chain:
         """Choose, count and fit, round by round."""
         fit = fit_of(self.schema, reading)
-        for _ in range(self.rounds):
-            candidates = fit.candidates(self.tables.noise_std)
-            self._count(reading, fit, reading.run(self.choice.at(candidates)))
+        for turn in range(self.rounds):
+            candidates = fit.candidates(self.choice.noise_std)
+            alone = [one for only in candidates if len(only) == 1 for one in only]
+            several = [some for some in candidates if len(some) > 1]
+            self._count(reading, fit, turn, [*alone, *reading.run(self.choice.at(several))])
         return fit.chain
 
     def redraw(self, reading: Redrawing) -> Chain:
@@ -107,12 +118,11 @@ class Growth(Part[Chain]):
         released = reading.released.chain
         assert released is not None  # the part was read
         fit = fit_of(self.schema, reading, (states.labels for states in released.binnings))
-        for grown in released.grown:
-            self._count(reading, fit, fit.again(grown, self.tables.noise_std))
+        for turn, grown in enumerate(released.grown):
+            self._count(reading, fit, turn, fit.again(grown, self.choice.noise_std))
         return fit.chain
 
-    def _count(self, reading: Reading, fit: ChainFit, chosen: list[Candidate]) -> None:
-        if chosen:
-            tables = self.tables
-            axes = {one.cells.columns: one.axes for one in chosen}
-            fit.grow(chosen, reading.run(tables.at(axes)), tables.noise_std)
+    def _count(self, reading: Reading, fit: ChainFit, turn: int, chosen: list[Candidate]) -> None:
+        tables = self.tables(turn)
+        axes = {one.cells.columns: one.axes for one in chosen}
+        fit.grow(chosen, reading.run(tables.at(axes)) if axes else {}, tables.noise_std)
