@@ -89,6 +89,20 @@ class Releases:
         ]
         return (*told, "WGAN critic steps") if self.plan is not None else tuple(told)
 
+    @property
+    def mechanisms(self) -> dict[str, int]:
+        """Name and place of each to audit. Releases of one class, cost and sensitivity are one mechanism."""
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for place, release in enumerate(self.releases):
+            key = type(release), release.name, str(release.event), release.sensitivity
+            found.setdefault(key, []).append(place)
+        names = self.names
+        told = {
+            names[same[0]] if len(same) == 1 else f"{key[1]}, {len(same)} times": same[0]
+            for key, same in found.items()
+        }
+        return told | {names[place]: place for place in range(len(self.releases), len(names))}
+
 
 def releases_of(
     schema: TableSchema, options: FitOptions, rng: np.random.Generator, *, also: Sequence[Part[Any]] = ()
@@ -121,18 +135,18 @@ def releases_of(
 
 def audit_one(
     found: Releases,
-    place: int,
+    name: str,
     *,
     trials: int,
     steps: int,
     rng: np.random.Generator,
     most_noise: float = math.inf,
 ) -> Audited:
-    """Audit the release at one place of :attr:`Releases.names`.
+    """Audit one of :attr:`Releases.mechanisms`.
 
     ``most_noise`` lowers the noise multiplier of the critic's steps if theirs is larger.
     """
-    name = found.names[place]
+    place = found.mechanisms[name]
     if place == len(found.releases):
         load_tensorflow_quietly()
         from dpsynth.audits.critic_training import audit_critic, audit_matching
@@ -160,13 +174,13 @@ def audit_one(
 
 
 def _work(
-    task: tuple[dict[str, Any], FitOptions, tuple[Part[Any], ...], int, int, int, int],
+    task: tuple[dict[str, Any], FitOptions, tuple[Part[Any], ...], str, int, int, int],
 ) -> Mapping[str, Any]:
     """Carry out a round of one release. All else is made again from the schema, in any process."""
-    schema, options, also, place, trials, steps, seed = task
+    schema, options, also, name, trials, steps, seed = task
     rng = np.random.default_rng(seed)
     found = releases_of(schema_of(schema), options, rng, also=also)
-    return audit_one(found, place, trials=trials, steps=steps, rng=rng).to_record()
+    return audit_one(found, name, trials=trials, steps=steps, rng=rng).to_record()
 
 
 def audit_fit(
@@ -181,7 +195,7 @@ def audit_fit(
     on_round: OnRound = print_nothing,
     seed: int | None = None,
 ) -> tuple[Audited, ...]:
-    """Audit every release of a fit.
+    """Audit every release of a fit, and those that are one mechanism once.
 
     Parameters
     ----------
@@ -221,14 +235,14 @@ def audit_fit(
     whole("steps", steps)
     first = secrets.randbits(64) if seed is None else seed
     parts = tuple(also)
-    names = releases_of(schema, options, np.random.default_rng(first), also=parts).names
+    names = releases_of(schema, options, np.random.default_rng(first), also=parts).mechanisms
     record = schema.to_dict()
     tasks = {
         f"{place + 1:02d}_{name.replace(' ', '_')}": (
             record,
             options,
             parts,
-            place,
+            name,
             trials,
             steps,
             first + place,

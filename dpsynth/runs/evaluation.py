@@ -196,11 +196,11 @@ def attempts_on_releases(
         return
     found = releases_of(tables.described, options, rng, also=also)
     played = found.plan is not None and tables.schema.n_public is not None
-    steps = len(found.names) + played
-    for place in range(len(found.names)):
-        audited = audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
+    steps = len(found.mechanisms) + played
+    for done, name in enumerate(found.mechanisms, 1):
+        audited = audit_one(found, name, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
         yield from audited.attempts()
-        progress((place + 1) / steps)
+        progress(done / steps)
     if played and found.plan is not None and found.training is not None:
         from dpsynth.audits.adversary import quick_attempts
 

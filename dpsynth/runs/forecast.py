@@ -603,10 +603,11 @@ def _advice(schema: Schema, n: int, parts: Parts) -> list[Advice]:
             )
     sizes = default_rules.numbers_per_column(schema)
     largest = schema.columns[int(np.argmax(sizes))]
-    if sum(sizes) > default_rules.MOST_NUMBERS and parts.of(Pairwise) is None:
+    products = default_rules.products_of_pairs(schema)
+    if products > default_rules.MOST_PRODUCTS and parts.of(Pairwise) is None:
         why = (
-            f"All columns together have {sum(sizes)} categories and numbers. "
-            f"Above {default_rules.MOST_NUMBERS} there are no pairwise statistics."
+            f"Two columns' categories and numbers have {products:,} products in all. "
+            f"Above {default_rules.MOST_PRODUCTS:,} there are no pairwise statistics."
         )
         found.append((max(sizes), Advice(largest.name, "use fewer categories", why)))
     return [advice for _, advice in sorted(found, key=lambda each: -each[0])]

@@ -24,16 +24,29 @@ _MOST_PAIR_NOISE = 0.2
 FURTHER = 0.5
 #: Records for each deviation of the noise of further tables, and most rounds of them.
 _LEAST_RECORDS, _MOST_ROUNDS = 400.0, 3
-#: Numbers of all columns together whose products can be fitted in seconds.
-MOST_NUMBERS = 300
+#: Products of two columns' numbers that can be fitted in seconds: those of 300 columns of one number.
+MOST_PRODUCTS = 45_000
 
 
 def numbers_per_column(schema: Schema) -> list[int]:
-    """How many numbers stand for each column in pairwise statistics: one if ordered, else one a category."""
-    return [
-        1 + len(column.special) + column.missing if column.is_numeric else len(column.categories)
-        for column in schema.columns
-    ]
+    """How many numbers stand for each column in pairwise statistics: one if ordered, else one a category.
+
+    A column of two categories is one number.
+    """
+    found = []
+    for column in schema.columns:
+        if column.is_numeric:
+            found.append(1 + len(column.special) + column.missing)
+        else:
+            cells = len(column.categories) + column.missing
+            found.append(1 if cells == 2 else cells)
+    return found
+
+
+def products_of_pairs(schema: Schema) -> int:
+    """Products of numbers of two different columns."""
+    sizes = numbers_per_column(schema)
+    return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
 
 
 def has_pairwise_statistics(
@@ -43,7 +56,8 @@ def has_pairwise_statistics(
 
     A pairwise statistic is a mean of products of two standardised numbers, about a correlation. Its noise is
     taken as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta). Each
-    ordered column, category and missing value is a number. More than 300 numbers take too long to fit.
+    ordered column, category and missing value is a number, and so are two categories. More than 45,000
+    products take too long to fit.
     ``n`` is public or a noisy count.
 
     >>> from dpsynth.table import Column
@@ -53,12 +67,11 @@ def has_pairwise_statistics(
     """
     if len(schema) < 3:
         return False
-    sizes = numbers_per_column(schema)
-    if sum(sizes) > MOST_NUMBERS:
+    products = products_of_pairs(schema)
+    if products > MOST_PRODUCTS:
         return False
     if epsilon is None:
         return True
-    products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
     return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_PAIR_NOISE
 
 

@@ -105,6 +105,28 @@ def test_every_release_that_a_count_could_choose_is_audited():
     assert names == (*NAMES[:5], *FURTHER)
 
 
+def test_rounds_of_equal_noise_are_audited_once():
+    """Catches rounds that are audited again and again, and one of another sensitivity that is left out."""
+    options = marginals_options(epsilon=20.0, delta=DELTA, rounds=3, pairwise_statistics=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpsynth.marginals.chain_fit._POOL", 200)
+        of = releases_of(SCHEMA, options, np.random.default_rng(0))
+    further = {name: place for name, place in of.mechanisms.items() if "further tables" in name}
+    # the first round has one table more
+    assert list(further) == [
+        "choice of further tables, 3 times",
+        "further tables (1)",
+        "further tables, 2 times",
+    ]
+    assert [of.names[place] for place in further.values()] == [
+        "choice of further tables (1)",
+        "further tables (1)",
+        "further tables (2)",
+    ]
+    audited = audit_one(of, "further tables, 2 times", trials=100, steps=1, rng=np.random.default_rng(0))
+    assert audited.name == "further tables, 2 times"
+
+
 PATIENTS = VISITS.with_n_public(300)
 
 
@@ -142,9 +164,7 @@ def test_random_critics_are_audited_as_a_fit_has_them():
     of = releases_of(SCHEMA, options, np.random.default_rng(0))
     assert of.names[-1] == "WGAN critic steps" and of.plan.steps == 32 and of.plan.sampling_prob == 1.0
     assert of.scale.max() == 3.0 and (of.scale == 1.0).any()
-    result = audit_one(
-        of, len(of.names) - 1, trials=1000, steps=4, rng=np.random.default_rng(1), most_noise=2.0
-    )
+    result = audit_one(of, of.names[-1], trials=1000, steps=4, rng=np.random.default_rng(1), most_noise=2.0)
     assert result.verdict == "pass" and result.attained >= 0.95 and not result.own_noise
 
 
