@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from dpsynth.errors import InputError, PrivacyError, RunError, of_records
 from dpsynth.parallel import each
 from dpsynth.patients.reader import reader_of
+from dpsynth.privacy.pair_counts import count_products, pair_tables
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
@@ -145,8 +145,6 @@ Summing = Callable[[CodedTable], Sequence[NDArray]]
 Rowwise = Callable[[CodedTable, int], NDArray]
 #: Cells of tables that are counted at once, that are kept, and records whose cells are known at once.
 _CELLS, _KEPT, _COUNTED = 4_000_000, 16_000_000, 1 << 17
-#: Records whose indicators are multiplied at once.
-_MULTIPLIED = 1 << 13
 #: Records that are read at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
@@ -228,17 +226,7 @@ class Records(ABC):
         """The tables of all pairs of axes with few cells, side by side, shape (cells of all axes,) twice."""
         self._check_open()
         (products,) = self._total(partial(count_products, axes=axes))
-        first = np.cumsum([axis.size - 1 for axis in axes]) - [axis.size - 2 for axis in axes]
-        every = [np.arange(start, start + axis.size - 1) for start, axis in zip(first, axes, strict=True)]
-        # the first cell of an axis has the records that no other one has
-        signs = np.zeros((sum(axis.size for axis in axes), len(products)), np.int64)
-        row = 0
-        for own in every:
-            signs[row, 0], signs[row, own] = 1, -1
-            signs[row + 1 + np.arange(len(own)), own] = 1
-            row += 1 + len(own)
-        spread = sparse.csr_matrix(signs)
-        return np.asarray(spread @ (spread @ products).T)
+        return pair_tables(products, [axis.size for axis in axes])
 
     def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
         """Exact sums over the records, of whole numbers to which each record adds something of its own.
@@ -325,24 +313,6 @@ def sum_table(table: CodedTable, of: Summing) -> Sequence[NDArray[np.int64]]:
 def added(total: Sequence[NDArray], part: Sequence[NDArray]) -> Sequence[NDArray]:
     """Sums of the records of two tables from those of either."""
     return [whole + more for whole, more in zip(total, part, strict=True)]
-
-
-def count_products(table: CodedTable, axes: Sequence[Axis]) -> list[NDArray[np.int64]]:
-    """Records in each cell but the first of an axis and in each of another one.
-
-    The first row and column count all records.
-    """
-    size = 1 + sum(axis.size - 1 for axis in axes)
-    total = np.zeros((size, size), np.int64)
-    cells = [axis.cells(table) for axis in axes]
-    for start in range(0, len(table), _MULTIPLIED):
-        some = [
-            own[start : start + _MULTIPLIED, None] == np.arange(1, axis.size)
-            for own, axis in zip(cells, axes, strict=True)
-        ]
-        ones = np.hstack([np.ones((len(some[0]), 1), bool), *some]).astype(np.float32)
-        total += (ones.T @ ones).astype(np.int64)  # whole numbers below 2^24
-    return [total]
 
 
 def count_table(table: CodedTable, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:

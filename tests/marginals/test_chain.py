@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from stored import read_back
 
 from dpsynth.marginals.chain import Conditional
+from dpsynth.marginals.coupling import Coupling, score_ends
 from dpsynth.marginals.terms import (
     DrawnColumns,
     Products,
@@ -113,6 +114,27 @@ def test_draws_are_those_of_the_probabilities_and_even():
     for k in range(2):
         mine = drawn[rows.states[0] == k]
         assert np.abs(np.bincount(mine, minlength=3) - len(mine) * law[k]).max() <= 1.01
+
+
+@pytest.mark.parametrize("coupled_with", [(), (1,)])
+def test_the_form_that_is_drawn_from_has_the_same_law(coupled_with):
+    """Catches sums of other tables, states of another group, and a coupling that is lost within a group."""
+    rng = np.random.default_rng(3)
+    n, p = 60_000, np.array([0.3, 0.2, 0.2, 0.1, 0.15, 0.05])
+    rows = rows_of(*np.broadcast_to(rng.integers(0, 2, (2, 6))[:, :, None], (2, 6, n // 6)).reshape(2, -1))
+    rows.scores[:] = np.repeat(rng.normal(size=6), n // 6)
+    children = np.array([0, 0, 1, 1, 1, 2]), np.array([1, 1, 0, 0, 0, 0])
+    tables = [
+        TableTerm((0,), (np.arange(2),), children[0], rng.normal(size=(2, 3)).astype(np.float32)),
+        TableTerm((1, 0), (np.arange(2),) * 2, children[1], rng.normal(size=(4, 2)).astype(np.float32)),
+    ]
+    terms = [*tables, *(Coupling((k,), np.float32([0.8]), 0.36, score_ends(p[:5]), 6) for k in coupled_with)]
+    column = Conditional(2, np.log(p).astype(np.float32), tuple(terms))
+    assert len(column.drawing.tables) == 1 and len(column.drawing.base) == 3  # groups of states
+    shares, drawn = softmax(column.logits(rows)), column.draw(rows, rng)
+    for part in range(0, n, n // 6):
+        found = np.bincount(drawn[part : part + n // 6], minlength=6) / (n // 6)
+        np.testing.assert_allclose(found, shares[:, part], atol=0.015)
 
 
 N = 6000

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import fit_base_model, release_marginals
 
+from dpsynth.errors import PrivacyError
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.denoising import GrownTable, denoised, possible
@@ -155,6 +156,25 @@ def test_tables_counted_some_at_a_time_are_the_same(cells: int, monkeypatch: pyt
         for one, other in zip(records.each_count(iter(tables)), records.counts(tables), strict=True):
             np.testing.assert_array_equal(one, other)
         assert list(records.each_count([])) == []
+
+
+def test_tables_are_kept_for_a_later_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that are read again, kept beyond the room for them, or shown when no reading is paid for."""
+    records = FrameRecords(cohort(60))
+    axes = [private.GridAxis(Grid.from_column(column)) for column in SCHEMA.columns]
+    tables = list(itertools.combinations(axes, 2))
+    with records.opened():
+        expected = records.counts(tables)
+        records._room = sum(counts.size for counts in expected[:3])
+        assert len(list(records.each_count(tables[:4], keep=True))) == 4 and len(records._kept) == 3
+        counted: list[int] = []
+        counts = records._counts
+        monkeypatch.setattr(records, "_counts", lambda asked: counted.append(len(asked)) or counts(asked))
+        for one, other in zip(records.each_count(tables), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert counted == [len(tables) - 3]
+    with pytest.raises(PrivacyError):
+        next(records.each_count(tables[:1]))
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.6])

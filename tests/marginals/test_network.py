@@ -10,7 +10,9 @@ from dpsynth.errors import ConfigError
 from dpsynth.marginals.binning import Binning, default_bins
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BaseModelReleases
-from dpsynth.marginals.statistics import grow_tree, pair_scores
+from dpsynth.marginals.statistics import block_scores, grow_tree, pair_scores
+from dpsynth.privacy.records import FrameRecords, GridAxis
+from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -80,6 +82,28 @@ def test_scores_against_loops():
                 naive += abs(count - 33.0 * binnings[a].probabilities[i] * binnings[b].probabilities[j])
         assert scores[a, b] == pytest.approx(naive)
     assert not pair_scores([((0, 2), count_table(bins, (0, 2), sizes))], binnings, 33.0)[1].any()
+
+
+@pytest.mark.parametrize("once", [7, 1000])
+def test_pairs_of_few_cells_are_counted_at_once(once, monkeypatch):
+    """Pairs of other columns, records lost between blocks, or scores that are not those of tables."""
+    monkeypatch.setattr("dpsynth.privacy.pair_counts._ONCE", once)
+    rng, sizes = np.random.default_rng(0), (2, 5, 1, 3)
+    columns = [
+        Column(name=f"c{j}", kind="categorical", categories=tuple("abcde"[:k])) for j, k in enumerate(sizes)
+    ]
+    bins = np.stack([rng.integers(0, k, 60) for k in sizes], axis=1)
+    frame = pd.DataFrame({c.name: np.array(c.categories)[bins[:, j]] for j, c in enumerate(columns)})
+    records, axes = FrameRecords(frame), [GridAxis(Grid.from_column(column)) for column in columns]
+    with records.opened():
+        counts = records.pair_counts(axes)
+        first = np.cumsum(sizes) - sizes
+        for (i, a), (j, b) in itertools.permutations(enumerate(axes), 2):
+            own = counts[first[i] : first[i] + sizes[i], first[j] : first[j] + sizes[j]]
+            np.testing.assert_array_equal(own, records.counts([(a, b)])[0])
+    binnings = random_binnings(rng, sizes)
+    tables = [(pair, count_table(bins, pair, sizes)) for pair in itertools.combinations(range(4), 2)]
+    np.testing.assert_array_equal(block_scores(counts, binnings, 33.0), pair_scores(tables, binnings, 33.0))
 
 
 @pytest.mark.parametrize("kind", ["tree", "tan"])
