@@ -789,8 +789,10 @@ def scores_of(release: structure.EdgesRelease | TableChoiceRelease, records: Fra
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.sensitivity is None][:-1])
-def test_scores_have_sensitivity_one(name):
+@pytest.mark.parametrize("few", [0, 8], ids=["by pair", "at once"])
+def test_scores_have_sensitivity_one(name, few, monkeypatch):
     """A score that one record moves by more than 1, by brute force over neighbours."""
+    monkeypatch.setattr(structure, "_FEW_CELLS", few)  # columns of which all pairs are counted at once
     release, largest = CASES[name].make(), 0.0
     for seed in range(3):
         frame = CASES[name].table(12, seed)
