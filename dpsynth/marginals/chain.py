@@ -81,7 +81,7 @@ class Conditional:
         starts = np.cumsum(counts) - counts
         mark = np.empty(n)
         mark[order] = (np.arange(n) - starts[cell[order]] + rng.random(n)) / counts[cell[order]]
-        return self.drawing.draw(rows, mark, rng)
+        return self.drawing.draw(rows, mark)
 
 
 @record

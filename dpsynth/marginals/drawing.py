@@ -24,8 +24,8 @@ Doubles = NDArray[np.float64]
 _EFFECTS = 1 << 16
 #: Probabilities that are computed at once, and fewest records of them.
 _PROBABILITIES, _FEWEST = 1 << 16, 1024
-#: Least share of a state in its group.
-_RAREST = 1e-30
+#: Least share of a state in its group, and greatest place in a group.
+_RAREST, _BELOW_ONE = 1e-30, 1.0 - 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +77,10 @@ class Drawing:
             tuple(term for term in terms if not isinstance(term, TableTerm | PlaceTerm)),
         )
 
-    def draw(self, rows: DrawnColumns, mark: Doubles, rng: np.random.Generator) -> Ints:
-        """States of all records, shape (n,), by a uniform number of each for its group."""
+    def draw(self, rows: DrawnColumns, mark: Doubles) -> Ints:
+        """States of all records, shape (n,), by a uniform number of each."""
         n, place = len(mark), self.groups.places(rows)
-        group = np.empty(n, np.int64)
+        group, left = np.empty(n, np.int64), np.empty(n)
         size = max(_PROBABILITIES // len(self.base), _FEWEST)
         for start in range(0, n, size):
             part = slice(start, start + size)
@@ -88,12 +88,17 @@ class Drawing:
             exponentials(below, below)
             for one, following in pairwise(below):  # faster than sums along the first axis
                 following += one
-            reached = below[:-1] <= (mark[part] * below[-1]).astype(np.float32)
+            sought = (mark[part] * below[-1]).astype(np.float32)
+            reached = below[:-1] <= sought
             group[part] = np.add.reduce(reached.view(np.uint8), axis=0, dtype=np.uint16)
+            if len(self.base) < len(self.order):  # where in its group
+                own, each = group[part], np.arange(below.shape[1])
+                before = np.where(own > 0, below[own - 1, each], 0.0)
+                left[part] = (sought - before) / np.maximum(below[own, each] - before, _RAREST)
         if len(self.base) == len(self.order):
             return self.order[group]
-        sought = place * len(self.base) + group + rng.random(n)
-        return self.order[np.searchsorted(self.ends, sought, side="right") - place * len(self.order)]
+        within = place * len(self.base) + group + left.clip(0.0, _BELOW_ONE)
+        return self.order[np.searchsorted(self.ends, within, side="right") - place * len(self.order)]
 
     def _logits(self, rows: DrawnColumns, place: Ints) -> Floats:
         """Shape (groups, n)."""
