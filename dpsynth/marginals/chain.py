@@ -107,18 +107,23 @@ class Chain:
 
     def sample(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw states of n records, shape (n, columns)."""
+        return self.scored(n, rng)[0]
+
+    def scored(self, n: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Draw states of n records and their normal scores, both of shape (n, columns)."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
         drawn = np.empty((n, len(self.binnings)), np.int64, order="F")
+        scores = np.empty(drawn.shape, np.float32, order="F")
 
         def work(part: slice, own: np.random.Generator) -> None:
             rows = DrawnColumns.empty(len(self.binnings), part.stop - part.start)
             for column in self.conditionals:
                 self.draw(column, rows, own)
-            drawn[part] = rows.states.T
+            drawn[part], scores[part] = rows.states.T, rows.scores.T
 
         in_blocks(work, n, _BLOCK, rng)
-        return drawn
+        return drawn, scores
 
     def draw(self, column: Conditional, rows: DrawnColumns, rng: np.random.Generator) -> None:
         """Draw one column of records."""
