@@ -5,10 +5,9 @@ outcome and two columns, two-way tables with the outcome are more precise. They 
 and from sums of all that hold the column, weighted by their precision. The three-way table then adds only how
 the two columns depend on each other, which is nearly the same in each class. Most of its content beyond the
 two-way tables is noise (Bishop, Fienberg and Holland 1975, "Discrete multivariate analysis", section 3.5:
-without three-factor interaction). Departures are taken to be in proportion to what the two-way tables let
-expect, with one variance, which is what their sum of squares has beyond that of noise and of sampled
-independent columns (empirical Bayes, Efron and Morris 1973). The rule is rough. Noise of the two-way tables
-adds up to half as much again if the outcome is rare.
+without three-factor interaction). It is kept by the positive-part rule of James and Stein (1961). This is the
+part of its sum of squares beyond that of noise and of sampled independent columns. The rule is rough. Noise
+of the two-way tables adds up to half as much again if the outcome is rare.
 
 Noise that is cut at zero leaves records all over a table. Two ordered columns that are nearly functions of
 each other have hardly any in most cells, so these would be most of their spread. A Gaussian copula of their
@@ -35,8 +34,6 @@ Factor = tuple[tuple[int, ...], int, Array]
 #: Before it is fitted every cell of a table keeps this fraction of an even share, so that fits and draws stay
 #: defined.
 _LEAST_CELL = 1e-4
-#: A cell keeps at least this part of what is expected in it.
-_LEAST_PART = 1e-3
 #: Least probability of a bin given others.
 _RAREST = 1e-12
 #: Of a tight pair, the cells of least probability that hold together at most this part of the records.
@@ -63,7 +60,7 @@ def fit_factors(
 
     def fitted(family: Family) -> Array:
         if not pairs:
-            return _pair(counts[family], family, bins, noise_std)
+            return _pair(counts[family], family, bins, noise_std)[0]
         if len(family) == 2:
             return pairs[family[1]]
         return _three_way(counts[family], family, pairs, bins, noise_std)
@@ -81,20 +78,23 @@ def _fitted(table: Array, family: Sequence[int], bins: Bins) -> Array:
     return fit_margins(np.maximum(table, _LEAST_CELL * bins.n / table.size), margins)
 
 
-def _pair(noisy: Array, family: Sequence[int], bins: Bins, noise_std: float) -> Array:
-    """A table of two columns. Of a tight pair it has hardly any record where a Gaussian copula has none.
+def _pair(
+    noisy: Array, family: Sequence[int], bins: Bins, noise_std: float
+) -> tuple[Array, NDArray[np.bool_]]:
+    """A table of two columns, and its cells where a Gaussian copula of a tight pair has hardly any record.
 
-    Cells there are read together: what their sum has beyond noise stays, and cells that stand out of it.
+    They are read together: what their sum has beyond noise stays. Cells that stand out of it are none.
     """
     found = _clean(noisy, family, bins)
     few = _hardly_any(found, [_scored(bins, j) for j in family], noise_std / bins.n)
     few &= noisy < (1.0 + math.sqrt(2.0 * math.log(noisy.size))) * noise_std
     if not few.any():
-        return found
-    held = max(float(noisy[few].sum()) - _SURE * noise_std * math.sqrt(few.sum()), 0.0)
+        return found, few
+    beyond = float(noisy[few].sum()) - _SURE * noise_std * math.sqrt(few.sum())
+    held = min(max(beyond, 0.0), bins.n)
     counts = np.empty(noisy.shape)
     counts[few], counts[~few] = norm_sub(noisy[few], held), norm_sub(noisy[~few], bins.n - held)
-    return _fitted(counts, family, bins)
+    return _fitted(counts, family, bins), few
 
 
 def _hardly_any(table: Array, scored: Sequence[Scored | None], noise: float) -> NDArray[np.bool_]:
@@ -135,7 +135,7 @@ def _three_way(
 ) -> Array:
     """A table of the root and two columns, which keeps the two-way tables of the root."""
     with_root = [((0, 1), pairs[family[1]]), ((0, 2), pairs[family[2]])]
-    together = _pair(noisy.sum(axis=0), family[1:], bins, noise_std * math.sqrt(len(noisy)))
+    together, few = _pair(noisy.sum(axis=0), family[1:], bins, noise_std * math.sqrt(len(noisy)))
     without = fit_margins(np.ones_like(noisy), [*with_root, ((1, 2), together)])
     gap = noisy - without
     beyond = gap
@@ -146,11 +146,9 @@ def _three_way(
     sampled = bins.n * np.prod(spread)
     expected = np.prod([size - 1 for size in noisy.shape]) * noise_std**2 + sampled
     square = float((beyond**2).sum())
-    # in proportion to what is expected: where that is nothing, the gap is noise
-    variance = max(square - expected, 0.0) / float((without**2).sum())
-    own = variance * without**2
-    found = without + own / (own + noise_std**2 + without) * gap
-    return fit_margins(np.maximum(found, _LEAST_PART * without), with_root)
+    believed = 1.0 - expected / square if square > expected else 0.0
+    found = norm_sub((without + believed * np.where(few, 0.0, gap)).ravel(), bins.n).reshape(noisy.shape)
+    return fit_margins(np.maximum(found, _LEAST_CELL * bins.n / noisy.size), with_root)
 
 
 def conditional(table: Array) -> Array:

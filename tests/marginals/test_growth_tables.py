@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -151,10 +152,20 @@ def test_tables_counted_some_at_a_time_are_the_same(cells: int, monkeypatch: pyt
     axes = [private.GridAxis(grid) for grid in marginals.grids]
     tables = [(a, b) for a, b in itertools.combinations(axes, 2)]
     monkeypatch.setattr(private, "_CELLS", cells)
+    counts, batches = records.counts, []
+
+    def watched(some: Sequence[private.Axes]) -> list[np.ndarray]:
+        batches.append([np.prod([axis.size for axis in one]) for one in some])
+        return counts(some)
+
+    monkeypatch.setattr(records, "counts", watched)
     with records.opened():
-        for one, other in zip(records.each_count(iter(tables)), records.counts(tables), strict=True):
+        for one, other in zip(records.each_count(iter(tables)), counts(tables), strict=True):
             np.testing.assert_array_equal(one, other)
         assert list(records.each_count([])) == []
+    # no batch has more cells, unless it is one table, and two that follow each other have more together
+    assert all(sum(sizes) <= cells or len(sizes) == 1 for sizes in batches)
+    assert all(sum(one) + other[0] > cells for one, other in itertools.pairwise(batches))
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.6])
