@@ -110,25 +110,32 @@ class Chain:
 
     def sample(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw states of n records, shape (n, columns)."""
+        return self.scored(n, rng)[0]
+
+    def scored(self, n: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Draw states of n records, and normal scores of coupled columns, both of shape (n, columns)."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
         drawn = np.empty((n, len(self.binnings)), np.int64, order="F")
-        couplings = [one for column in self.conditionals for one in column.terms if isinstance(one, Coupling)]
-        scored = {j for coupling in couplings for j in coupling.columns}
+        scores = np.empty(drawn.shape, np.float32, order="F")
+        scored: set[int] = set()
+        for column in self.conditionals:
+            for coupling in (term for term in column.terms if isinstance(term, Coupling)):
+                scored |= {column.column, *coupling.columns}
 
         def work(part: slice, own: np.random.Generator) -> None:
             rows = DrawnColumns.empty(len(self.binnings), part.stop - part.start)
             for column in self.conditionals:
                 self.draw(column, rows, own, scored=column.column in scored)
-            drawn[part] = rows.states.T
+            drawn[part], scores[part] = rows.states.T, rows.scores.T
 
         in_blocks(work, n, _BLOCK, rng)
-        return drawn
+        return drawn, scores
 
     def draw(
         self, column: Conditional, rows: DrawnColumns, rng: np.random.Generator, *, scored: bool = True
     ) -> None:
-        """Draw one column of records, with normal scores if a later column is coupled with it."""
+        """Draw one column of records, with normal scores if ``scored``."""
         j = column.column
         states = rows.states[j] = column.draw(rows, rng)
         if scored and len(self.ends[j]):

@@ -404,8 +404,13 @@ class ChainFit:
         self.effects[key] = [fitting.effects for fitting in moving]
         terms = [*(fitting.term() for fitting in moving), *fixed]
         obeyed = self._obeyed(j, before)
+        functions = [grown for grown in self.tables.get(j, []) if grown.function is not None]
         if obeyed:  # other tables hold some noise where nothing can be, and would be fitted to it
             terms = [*terms, *obeyed]
+            base = fit_terms(self.laws[j], terms, [], rows, self.sweeps)
+        for grown in functions:
+            shares = softmax(Conditional(j, base.astype(np.float32), tuple(terms)).logits(rows))
+            terms = [*terms, grown.exceptions(rows, shares)]
             base = fit_terms(self.laws[j], terms, [], rows, self.sweeps)
         return Conditional(j, base.astype(np.float32), tuple(terms))
 
@@ -468,11 +473,9 @@ class ChainFit:
         return [Lacking(root, self.law, tuple(columns), states, odds, float(law[state]), state, len(law))]
 
     def _obeyed(self, j: int, before: list[int]) -> list[ChainTerm]:
-        """Factors of the rules that the column is the last of, and of functions of one column."""
+        """Factors of the rules that the column is the last of."""
         ready = {*before, j}
-        functions = [grown.excluded for grown in self.tables.get(j, [])]
-        rules = [rule.term(j) for rule in self.rules if j in rule.columns and ready.issuperset(rule.columns)]
-        return [*rules, *(one for one in functions if one is not None)]
+        return [rule.term(j) for rule in self.rules if j in rule.columns and ready.issuperset(rule.columns)]
 
 
 def _places(features: PairFeatures, columns: Sequence[int]) -> Ints:

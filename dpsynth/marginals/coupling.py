@@ -100,21 +100,27 @@ def score_ends(probabilities: Doubles) -> Doubles:
 def normal_scores(
     states: Ints, ends: Doubles, coupling: Coupling | None, rows: DrawnColumns, rng: np.random.Generator
 ) -> Floats:
-    """Normal scores of records with these states, shape (n,): anywhere in the range of the state.
+    """Normal scores of records with these states, shape (n,): in the range of the state.
 
-    Of a state without a place in the order, they are those that the other columns let expect.
+    They are those that the other columns let expect, so that long ranges hold no pair that cannot be. Of a
+    state without a place in the order they have no range.
     """
-    below, size = ndtr(ends), len(ends) - 1
-    state = np.minimum(states, size - 1)
-    mass = below[state] + rng.random(len(states)) * (below[state + 1] - below[state])
-    scores = ndtri(np.clip(mass, 1e-7, 1 - 1e-7))
-    apart = states >= size
-    if apart.any():
-        drawn = rng.standard_normal(int(apart.sum()))
-        if coupling is not None:
-            drawn = coupling.mean(rows)[apart] + coupling.variance**0.5 * drawn
-        scores[apart] = drawn
-    return np.asarray(scores, dtype=np.float32)
+    low, high = (np.append(end, far)[np.minimum(states, len(ends) - 1)] for end, far in _ranges(ends))
+    mean, deviation = np.zeros(len(states)), 1.0
+    if coupling is not None:
+        mean, deviation = coupling.mean(rows), coupling.variance**0.5
+    below, above = ((end - mean) / deviation for end in (low, high))
+    # the tail that holds the range resolves it
+    upper = below > 0
+    first, last = ndtr(np.where(upper, -above, below)), ndtr(np.where(upper, -below, above))
+    drawn = ndtri(first + rng.random(len(states)) * (last - first))
+    scores = np.where(upper, -drawn, drawn) * deviation + mean
+    return np.asarray(np.clip(np.nan_to_num(scores), low, high), dtype=np.float32)
+
+
+def _ranges(ends: Doubles) -> tuple[tuple[Doubles, float], tuple[Doubles, float]]:
+    """Lower and upper ends of states, and of one without a place in the order."""
+    return (ends[:-1], -_FAR), (ends[1:], _FAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +221,19 @@ def score_correlations(
         far = max(_FAR_RECORDS, _HALF_NOISE * noise * counts.size)
         found[k] = _likeliest(counts, one.ends, other.ends, float(found[k]), far)
     return found, tells
+
+
+def tight_law(counts: Doubles, one: Scored, other: Scored, noise: float) -> Doubles | None:
+    """Probabilities of pairs of bins by the correlation of a table, None if it is not strong.
+
+    ``noise``: standard deviation of the noise in a share of the table.
+    """
+    means = np.array([one.scores @ counts @ other.scores / counts.sum()])
+    rho = float(_polychoric(means, (one.coefficients * other.coefficients)[None])[0])
+    if abs(rho) <= _STRONG:
+        return None
+    far = max(_FAR_RECORDS, _HALF_NOISE * noise * counts.size)
+    return _cells(one.ends, other.ends, _likeliest(counts, one.ends, other.ends, rho, far)).clip(0.0)
 
 
 def coupled(columns: Sequence[int], correlation: Doubles, ends: Doubles, size: int) -> Coupling:

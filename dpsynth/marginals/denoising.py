@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsynth.marginals.density import fit_margins, norm_sub
 from dpsynth.marginals.growth import TableCells
-from dpsynth.marginals.terms import TableTerm
+from dpsynth.marginals.terms import DrawnColumns, TableTerm
 
 Array = NDArray[np.float64]
 
@@ -27,10 +27,10 @@ _LEAST_CELL, _LEAST_COUNT = 1e-3, 1e-9
 #: Rows of so many cells and more are made to add up to what is expected, by the same number less in each.
 _LONG = 5
 #: A row is clear from so many deviations beyond the largest noise of its cells on. Noise may hide this share
-#: of the records at most.
-_CLEAR, _HIDDEN = 2.0, 0.04
-#: Effect that leaves a cell out.
-_NEVER = -20.0
+#: of the records at most, and so many may be exceptions.
+_CLEAR, _HIDDEN, _EXCEPTIONS = 2.0, 0.04, 0.06
+#: Range of the effect of exceptions, and their least share.
+_NEVER, _OFTEN, _LEAST_SHARE = -20.0, 2.0, 1e-9
 #: Largest start of an effect.
 _LARGEST = 9.0
 #: Part of an effect's variance that holds it, and draws that stand for what is not known of it.
@@ -44,25 +44,33 @@ class GrownTable:
     ``law``, shape (cells of the parents, cells of the child): distribution of the child given the parents.
     ``start``, of the same shape: effects that lead there from the model against which it was chosen.
     ``ridge``, of the same shape: what departing from them costs.
-    ``possible``, of the same shape: cells that can be if one column is a function of the other.
+    ``function``: what the table shows of one column as a function of the other, None if it is none.
     """
 
     cells: TableCells
     law: Array
     start: NDArray[np.float32]
     ridge: Array
-    possible: NDArray[np.bool_]
+    function: Function | None
 
     def term(self, effects: NDArray[np.float32]) -> TableTerm:
         """A term of the chain with these effects."""
         return TableTerm(self.cells.columns[:-1], self.cells.labels[:-1], self.cells.labels[-1], effects)
 
-    @property
-    def excluded(self) -> TableTerm | None:
-        """A term that leaves out what cannot be, if there is any."""
-        if self.possible.all():
+    def exceptions(self, rows: DrawnColumns, shares: NDArray[np.float32]) -> TableTerm | None:
+        """A term that makes exceptions from a function as frequent as the counts prove.
+
+        ``shares``, shape (states, n): probabilities of the column's states by all other terms, some of which
+            hold noise where nothing can be.
+        """
+        if self.function is None:
             return None
-        return self.term(np.where(self.possible, 0.0, _NEVER).astype(np.float32))
+        beside = ~self.function.cells.reshape(self.start.shape)
+        table = self.term(beside.astype(np.float32))
+        have = float((shares * table.logits(rows)).sum(axis=0, dtype=np.float64).mean())
+        odds = [max(one, _LEAST_SHARE) / max(1.0 - one, _LEAST_SHARE) for one in (self.function.beside, have)]
+        effect = float(np.clip(math.log(odds[0] / odds[1]), _NEVER, _OFTEN))
+        return self.term(np.where(beside, effect, 0.0).astype(np.float32))
 
     @classmethod
     def of(
@@ -88,18 +96,22 @@ class GrownTable:
         if not spread:
             return None
         found = np.maximum(found, _LEAST_CELL * expected)
-        can_be = np.ones(found.shape, dtype=bool) if found.ndim > 2 else possible(noisy, expected, noise_std)
-        found = np.where(can_be, found, _LEAST_CELL * expected)
         size = found.shape[-1]
         if size >= _LONG:
             found = np.maximum(norm_sub(found, expected.sum(axis=-1)), _LEAST_CELL * expected)
+        function = Function.of(noisy, expected, noise_std) if found.ndim == 2 else None
+        if function is not None:
+            beside = np.where(function.cells, 0.0, found)
+            found = np.where(function.cells, found, 0.0) + beside * (
+                function.beside * expected.sum() / max(float(beside.sum()), _LEAST_COUNT)
+            )
         found, expected = found.reshape(-1, size), expected.reshape(-1, size)
         law, before = (table / table.sum(axis=1, keepdims=True) for table in (found, expected))
         start = np.log((law + _LEAST_COUNT) / (before + _LEAST_COUNT)).clip(-_LARGEST, _LARGEST)
         n = expected.sum()
         noise = (noise_std / n / spread) ** 2 / np.maximum(expected / n, _LEAST_COUNT)
         ridge = _HELD * np.minimum(noise, 1.0) + _DRAWS / draws
-        return cls(cells, law, start.astype(np.float32), ridge, can_be.reshape(-1, size))
+        return cls(cells, law, start.astype(np.float32), ridge, function)
 
 
 def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, float]:
@@ -132,31 +144,47 @@ def denoised(noisy: Array, expected: Array, noise_std: float) -> tuple[Array, fl
     return found, float(np.sqrt(variance.max()))
 
 
-def possible(noisy: Array, expected: Array, noise_std: float) -> NDArray[np.bool_]:
-    """Cells of a pair that can be if one column is a function of the other: all, unless it is.
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A pair of which one column is a function of the other, but for exceptions.
 
-    It is taken for one if the cells beside the largest of each row hold no more than noise explains, where
-    the model expects clearly more, and noise hides only a small part of the records there. Rows that noise
-    drowns count for nothing.
-
-    >>> codes = np.array([[300.0, 2.0, -3.0], [4.0, 500.0, -2.0], [1.0, 400.0, 3.0]])
-    >>> possible(codes, np.full((3, 3), 133.0), 3.0).astype(int)
-    array([[1, 0, 0],
-           [0, 1, 0],
-           [0, 1, 0]])
+    ``cells``, of the table's shape: those that the function allows, and those of which nothing is known.
+    ``beside``: share of the records in the others, as far as the counts prove it.
     """
-    for table, before in ((noisy, expected), (noisy.T, expected.T)):
-        cells = table.shape[1]
-        # from so many records on the largest cell is hardly another one by noise
-        clear = before.sum(axis=1) > (_CLEAR + math.sqrt(2.0 * math.log(cells))) * noise_std
-        best = np.arange(cells) == table.argmax(axis=1)[:, None]
-        total = float(table[clear].sum())
-        beside, model = (float(np.where(best, 0.0, each)[clear].sum()) for each in (table, before))
-        hidden = 2.0 * noise_std * math.sqrt(clear.sum() * (cells - 1))
-        if hidden < _HIDDEN * total and beside <= hidden and model > 2.0 * hidden:
-            kept = best | ~clear[:, None]
-            return kept if table is noisy else kept.T
-    return np.ones(noisy.shape, dtype=bool)
+
+    cells: NDArray[np.bool_]
+    beside: float
+
+    @classmethod
+    def of(cls, noisy: Array, expected: Array, noise_std: float) -> Function | None:
+        """The function in a pair's noisy counts, None if there is none.
+
+        Cells beside the largest of each row hold few records, clearly fewer than the model expects, and
+        noise could hide only a small part of the records there. Their sum is what exceptions there are: each
+        alone is lost in noise. Rows that noise drowns count for nothing, and cells that stand out of it by
+        themselves are no exceptions.
+
+        >>> codes = np.array([[300.0, 2.0, -3.0], [4.0, 500.0, -2.0], [1.0, 400.0, 3.0]])
+        >>> found = Function.of(codes, np.full((3, 3), 133.0), 3.0)
+        >>> found.cells.astype(int), round(found.beside, 4)
+        (array([[1, 0, 0],
+               [0, 1, 0],
+               [0, 1, 0]]), 0.0042)
+        """
+        for table, before in ((noisy, expected), (noisy.T, expected.T)):
+            cells = table.shape[1]
+            # from so many records on the largest cell is hardly another one by noise
+            clear = before.sum(axis=1) > (_CLEAR + math.sqrt(2.0 * math.log(cells))) * noise_std
+            stands = table > (_CLEAR + math.sqrt(2.0 * math.log(table.size))) * noise_std
+            allowed = (np.arange(cells) == table.argmax(axis=1)[:, None]) | stands | ~clear[:, None]
+            total = float(table[clear].sum())
+            beside, model = (float(each[~allowed].sum()) for each in (table, before))
+            hidden = 2.0 * noise_std * math.sqrt((~allowed).sum())
+            most = max(beside, hidden)
+            if hidden < _HIDDEN * total and beside < _EXCEPTIONS * total and model > 2.0 * most:
+                found = max(beside, 0.0) / max(float(table.sum()), 1.0)
+                return cls(allowed if table is noisy else allowed.T, found)
+        return None
 
 
 def _variance(gap: Array, expected: Array, noise: Array, axis: int | None) -> Array:

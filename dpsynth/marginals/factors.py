@@ -8,16 +8,22 @@ two-way tables is noise (Bishop, Fienberg and Holland 1975, "Discrete multivaria
 without three-factor interaction). It is kept by the positive-part rule of James and Stein (1961). This is the
 part of its sum of squares beyond that of noise and of sampled independent columns. The rule is rough. Noise
 of the two-way tables adds up to half as much again if the outcome is rare.
+
+Noise that is cut at zero leaves records all over a table. Two ordered columns that are nearly functions of
+each other have hardly any in most cells, so these would be most of their spread. A Gaussian copula of their
+strength says which cells these are (`dpsynth.marginals.coupling`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.marginals.binning import Bins
+from dpsynth.marginals.coupling import Scored, tight_law
 from dpsynth.marginals.density import fit_margins, norm_sub
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Family
 
@@ -30,6 +36,10 @@ Factor = tuple[tuple[int, ...], int, Array]
 _LEAST_CELL = 1e-4
 #: Least probability of a bin given others.
 _RAREST = 1e-12
+#: Of a tight pair, the cells of least probability that hold together at most this part of the records.
+_HARDLY = 0.002
+#: Deviations of noise that their sum loses.
+_SURE = 1.64
 
 
 def fit_factors(
@@ -50,7 +60,7 @@ def fit_factors(
 
     def fitted(family: Family) -> Array:
         if not pairs:
-            return _clean(counts[family], family, bins)
+            return _pair(counts[family], family, bins, noise_std)[0]
         if len(family) == 2:
             return pairs[family[1]]
         return _three_way(counts[family], family, pairs, bins, noise_std)
@@ -60,13 +70,52 @@ def fit_factors(
 
 def _clean(noisy: Array, family: Sequence[int], bins: Bins) -> Array:
     """Project a noisy table on the simplex and fit it to the released single-column counts."""
+    return _fitted(norm_sub(noisy.ravel(), bins.n).reshape(noisy.shape), family, bins)
+
+
+def _fitted(table: Array, family: Sequence[int], bins: Bins) -> Array:
     margins = [((axis,), bins.n * bins.binnings[j].probabilities) for axis, j in enumerate(family)]
-    return fit_margins(_projected(noisy, bins.n), margins)
+    return fit_margins(np.maximum(table, _LEAST_CELL * bins.n / table.size), margins)
 
 
-def _projected(noisy: Array, n: float) -> Array:
-    table = norm_sub(noisy.ravel(), n).reshape(noisy.shape)
-    return np.maximum(table, _LEAST_CELL * n / table.size)
+def _pair(
+    noisy: Array, family: Sequence[int], bins: Bins, noise_std: float
+) -> tuple[Array, NDArray[np.bool_]]:
+    """A table of two columns, and its cells where a Gaussian copula of a tight pair has hardly any record.
+
+    They are read together: what their sum has beyond noise stays. Cells that stand out of it are none.
+    """
+    found = _clean(noisy, family, bins)
+    few = _hardly_any(found, [_scored(bins, j) for j in family], noise_std / bins.n)
+    few &= noisy < (1.0 + math.sqrt(2.0 * math.log(noisy.size))) * noise_std
+    if not few.any():
+        return found, few
+    beyond = float(noisy[few].sum()) - _SURE * noise_std * math.sqrt(few.sum())
+    held = min(max(beyond, 0.0), bins.n)
+    counts = np.empty(noisy.shape)
+    counts[few], counts[~few] = norm_sub(noisy[few], held), norm_sub(noisy[~few], bins.n - held)
+    return _fitted(counts, family, bins), few
+
+
+def _hardly_any(table: Array, scored: Sequence[Scored | None], noise: float) -> NDArray[np.bool_]:
+    """The cells of a tight pair's table that hold hardly a record by their correlation. None of another."""
+    few = np.zeros(table.shape, dtype=bool)
+    one, other = scored
+    if one is None or other is None or not noise:
+        return few
+    law = tight_law(table[: one.size, : other.size], one, other, noise)
+    if law is not None:
+        order = np.argsort(law, axis=None)
+        least = order[np.cumsum(law.ravel()[order]) < _HARDLY]
+        few[np.unravel_index(least, law.shape)] = True
+    return few
+
+
+def _scored(bins: Bins, column: int) -> Scored | None:
+    """The bins of an ordered column."""
+    grid, binning = bins.grids[column], bins.binnings[column]
+    size = int(binning.labels[: grid.present].max()) + 1 if grid.ordered else 0
+    return Scored.of(binning.probabilities[:size]) if size > 1 else None
 
 
 def _with_outcome(root: int, column: int, counts: Mapping[Family, Array]) -> Array:
@@ -86,7 +135,7 @@ def _three_way(
 ) -> Array:
     """A table of the root and two columns, which keeps the two-way tables of the root."""
     with_root = [((0, 1), pairs[family[1]]), ((0, 2), pairs[family[2]])]
-    together = _clean(noisy.sum(axis=0), family[1:], bins)
+    together, few = _pair(noisy.sum(axis=0), family[1:], bins, noise_std * math.sqrt(len(noisy)))
     without = fit_margins(np.ones_like(noisy), [*with_root, ((1, 2), together)])
     gap = noisy - without
     beyond = gap
@@ -98,7 +147,8 @@ def _three_way(
     expected = np.prod([size - 1 for size in noisy.shape]) * noise_std**2 + sampled
     square = float((beyond**2).sum())
     believed = 1.0 - expected / square if square > expected else 0.0
-    return fit_margins(_projected(without + believed * gap, bins.n), with_root)
+    found = norm_sub((without + believed * np.where(few, 0.0, gap)).ravel(), bins.n).reshape(noisy.shape)
+    return fit_margins(np.maximum(found, _LEAST_CELL * bins.n / noisy.size), with_root)
 
 
 def conditional(table: Array) -> Array:

@@ -19,6 +19,7 @@ from dpsynth.errors import InputError
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost
+from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CountRelease
 from dpsynth.privacy.stages import Stage
@@ -82,9 +83,17 @@ def planned_parts(
     own = options.parts(described, n, delta, n_std, every=every)
     parts = own.beside([part.at(described, n) for part in also])
     if options.epsilon is None:
-        return parts.without_noise(delta - spent[1])
+        return parts.without_noise(_left(delta, spent[1]))
     counted = described.levels.n_public is None
-    return parts.with_noise(options.epsilon - spent[0], delta - spent[1], counted=counted)
+    return parts.with_noise(_left(options.epsilon, spent[0]), _left(delta, spent[1]), counted=counted)
+
+
+def _left(total: float, spent: float) -> float:
+    """What may be spent beside ``spent``: their sum, rounded as a ledger rounds it, is at most ``total``."""
+    left = total - spent
+    while math.fsum((spent, left)) > total:
+        left = math.nextafter(left, 0.0)
+    return left
 
 
 def check_also(schema: TableSchema, options: FitOptions, also: Sequence[Part[Any]]) -> None:
@@ -192,4 +201,6 @@ def _count(
         noise = analytic_sigma(*part)
         detail = f"Gaussian noise on the count, a stage that costs ε = {part[0]:.3g} at δ = {part[1]:.3g}"
     count = CountRelease(noise_multiplier=noise, stage=Stage.begin(part[1]), detail=detail)
+    if noise is not None:  # the least noise has this epsilon up to rounding, and the ledger says what it is
+        part = max(part[0], Profile([count.event]).epsilon(part[1])), part[1]
     return ledger.run(count, records, rng), count.noise_std, part

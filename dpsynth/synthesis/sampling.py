@@ -330,14 +330,16 @@ def matched_draws(
     values differ from n times the released probability by less than 1.
     """
     grids = encoder.grids
-    states = np.zeros((n, len(grids)), np.int64) if chain is None else chain.sample(n, rng)
+    states, scores = np.zeros((n, len(grids)), np.int64), np.zeros((n, len(grids)), np.float32)
+    if chain is not None:
+        states, scores = chain.scored(n, rng)
     codes, places = list(states.T), [np.zeros(n) for _ in grids]
-    #: bins or categories, what is apart, and the number of bins or categories
-    columns = [(drawn, np.zeros(n, np.int64), 0) for drawn in states.T]
+    #: bins or categories, and what is apart
+    columns = [(drawn, np.zeros(n, np.int64)) for drawn in states.T]
 
     def label(part: slice, rng: np.random.Generator) -> None:
         for j, grid in list(enumerate(grids))[part]:
-            drawn, apart, _ = columns[j]
+            drawn, apart = columns[j]
             if chain is None:
                 labels = np.zeros(grid.size, np.int64)
             elif grid.ordered:
@@ -348,21 +350,26 @@ def matched_draws(
                 drawn = exact_labels(drawn, encoder.released(j), rng)
             elif encoder.group[j] is not None:
                 drawn, apart = _apart(encoder, j, drawn, labels, rng)
-            columns[j] = drawn, apart, len(labels)
+            columns[j] = drawn, apart
 
     in_blocks(label, len(grids), _COLUMNS, rng)
 
     def spread(part: slice, rng: np.random.Generator) -> None:
-        for j, (drawn, apart, size) in list(enumerate(columns))[part]:
+        for j, (drawn, apart) in list(enumerate(columns))[part]:
             codes[j] = drawn
             if encoder.coordinate[j] is None:
                 continue
             codes[j], present = grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
-            rows = present[grouped(drawn[present], size, rng)]
+            rows = present[_in_order(drawn[present], scores[present, j], rng)]
             codes[j][rows], places[j][rows] = evenly_spread(encoder, j, len(rows), rng)
 
     in_blocks(spread, len(grids), _COLUMNS, rng)
     return codes, places
+
+
+def _in_order(drawn: Codes, scores: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Places of records in the order of their bins, and of their scores within them."""
+    return np.lexsort((rng.random(len(drawn)), scores, drawn))
 
 
 def _apart(

@@ -1,4 +1,4 @@
-"""Eight ways to fit a generator to made-up tables, through the public interface alone.
+"""Nine ways to fit a generator to made-up tables, through the public interface alone.
 
 What stands behind that interface may move: `record` compares the ledger, the samples and the estimates of
 these fits with those of before, and `benchmarks/behaviour.py` their utility. `GENERATORS` and `fitted` are
@@ -177,5 +177,7 @@ CASES = {
     "study": case(1000, "age sex weight days died", PUBLIC, OUTCOME, also=(dpsynth.Studies(STUDIES),)),
     "parts": case(1000, WITH_RULES, RULES, parts=True),
     "wgan": case(1000, "age ward creatinine died", PUBLIC, generator="wgan"),
+    # enough records for rounds of further tables
+    "growth": case(6000, "sex stage dose died", "n_public: 6000", OUTCOME),
     "matching": case(300, "age ward died", "n_public: 300", OUTCOME, generator="matching"),
 }

@@ -1,4 +1,4 @@
-"""Fits of eight configurations are what they were, while the code behind the public interface moves."""
+"""Fits of nine configurations are what they were, while the code behind the public interface moves."""
 
 from __future__ import annotations
 

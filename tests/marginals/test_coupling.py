@@ -125,3 +125,23 @@ def test_scores_stay_in_their_states_and_missing_ones_follow_the_others():
     assert (scores[known] >= ends[states[known]] - 1e-5).all()
     assert (scores[known] <= ends[states[known] + 1] + 1e-5).all()
     assert np.corrcoef(scores[~known], rows.scores[0][~known])[0, 1] == pytest.approx(0.9, abs=0.03)
+
+
+def test_scores_within_a_state_follow_the_others():
+    """Catches values of a tight pair that are independent in the long ranges at the ends."""
+    ends = score_ends(np.array([0.1, 0.8, 0.1]))
+    rows, rng = DrawnColumns.empty(2, 60_000), np.random.default_rng(1)
+    rows.scores[0] = rng.standard_normal(60_000)
+    truth = 0.98 * rows.scores[0] + np.sqrt(1 - 0.98**2) * rng.standard_normal(60_000)
+    states = np.searchsorted(ends[1:-1], truth)
+    scores = normal_scores(states, ends, coupled([0], np.array([[1, 0.98], [0.98, 1]]), ends, 3), rows, rng)
+    for state in range(3):
+        own = states == state
+        one, other = (np.corrcoef(rows.scores[0][own], values[own])[0, 1] for values in (scores, truth))
+        assert one == pytest.approx(other, abs=0.01)
+    # a state that the other columns hardly let expect
+    rows.scores[0] = 6.0
+    far = normal_scores(
+        np.zeros(60_000, int), ends, coupled([0], np.array([[1, 0.998], [0.998, 1]]), ends, 3), rows, rng
+    )
+    assert np.isfinite(far).all() and (far <= ends[1] + 1e-5).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,9 @@ from releases import fit_base_model, release_marginals
 from dpsynth.errors import PrivacyError
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.chain_fit import ChainFit
-from dpsynth.marginals.denoising import GrownTable, denoised, possible
+from dpsynth.marginals.denoising import Function, GrownTable, denoised
 from dpsynth.marginals.growth import Resolution, TableCells
-from dpsynth.marginals.terms import softmax
+from dpsynth.marginals.terms import DrawnColumns, softmax
 from dpsynth.privacy import records as private
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.table.grid import Grid
@@ -152,10 +153,20 @@ def test_tables_counted_some_at_a_time_are_the_same(cells: int, monkeypatch: pyt
     axes = [private.GridAxis(grid) for grid in marginals.grids]
     tables = [(a, b) for a, b in itertools.combinations(axes, 2)]
     monkeypatch.setattr(private, "_CELLS", cells)
+    counts, batches = records.counts, []
+
+    def watched(some: Sequence[private.Axes]) -> list[np.ndarray]:
+        batches.append([np.prod([axis.size for axis in one]) for one in some])
+        return counts(some)
+
+    monkeypatch.setattr(records, "counts", watched)
     with records.opened():
-        for one, other in zip(records.each_count(iter(tables)), records.counts(tables), strict=True):
+        for one, other in zip(records.each_count(iter(tables)), counts(tables), strict=True):
             np.testing.assert_array_equal(one, other)
         assert list(records.each_count([])) == []
+    # no batch has more cells, unless it is one table, and two that follow each other have more together
+    assert all(sum(sizes) <= cells or len(sizes) == 1 for sizes in batches)
+    assert all(sum(one) + other[0] > cells for one, other in itertools.pairwise(batches))
 
 
 def test_tables_are_kept_for_a_later_reading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,25 +235,72 @@ def test_a_rare_flag_is_no_function() -> None:
     rng = np.random.default_rng(0)
     expected = np.outer(np.full(20, 1000.0), [0.996, 0.004])
     for _ in range(50):
-        assert possible(expected + rng.normal(0, 20.0, expected.shape), expected, 20.0).all()
+        assert Function.of(expected + rng.normal(0, 20.0, expected.shape), expected, 20.0) is None
 
 
-@pytest.mark.parametrize(("broken", "kept"), [(0.0, 0.1), (0.15, 1.0)])
-def test_a_function_is_found_and_what_is_none_is_left(broken: float, kept: float) -> None:
-    """Codes of several chapters, or a column that mostly follows another and is made to do so always."""
-    rng, codes = np.random.default_rng(0), 60
-    code = rng.integers(0, codes, 20_000)
+def codes_in_chapters(broken: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of 60 codes by 10 chapters, some of which are any, and what independence expects."""
+    code = rng.integers(0, 60, 20_000)
     chapter = np.where(rng.random(20_000) < broken, rng.integers(0, 10, 20_000), code % 10)
-    table = np.zeros((codes, 10))
+    table = np.zeros((60, 10))
     np.add.at(table, (code, chapter), 1)
+    return table, np.outer(table.sum(axis=1), table.sum(axis=0)) / 20_000
+
+
+def test_a_function_is_found_and_what_is_none_is_left() -> None:
+    """Codes of several chapters, or a column that mostly follows another and is made to do so always."""
+    rng = np.random.default_rng(0)
+    table, expected = codes_in_chapters(0.0, rng)
     noisy = table + rng.normal(0, 5.0, table.shape)
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / 20_000
-    for one, before in ((noisy, expected), (noisy.T, expected.T)):
-        assert possible(one, before, 5.0).mean() == pytest.approx(kept)
+    for one, before, kept in ((noisy, expected, table > 0), (noisy.T, expected.T, table.T > 0)):
+        found = Function.of(one, before, 5.0)
+        assert found is not None and (found.cells == kept).all()
+    # where noise hides too much, nothing is left out
+    assert Function.of(noisy + rng.normal(0, 60.0, table.shape), expected, 60.0) is None
+    table, expected = codes_in_chapters(0.15, rng)
+    assert Function.of(table + rng.normal(0, 5.0, table.shape), expected, 5.0) is None
+    # of a code that stands in two chapters, both are possible
+    table, expected = codes_in_chapters(0.0, rng)
+    table[7, 3] = 200.0
+    found = Function.of(table + rng.normal(0, 5.0, table.shape), expected, 5.0)
+    assert found is not None and found.cells[7, 3] and found.cells[7, 7] and found.cells.sum() == 61
+
+
+@pytest.mark.parametrize("broken", [0.0, 0.005, 0.02])
+def test_exceptions_from_a_function_are_as_many_as_the_counts_prove(broken: float) -> None:
+    """Exceptions that are erased because noise hides each of them, or noise that is taken for some."""
+    rng, shares, real = np.random.default_rng(0), [], []
+    for _ in range(40):
+        table, expected = codes_in_chapters(broken, rng)
+        found = Function.of(table + rng.normal(0, 5.0, table.shape), expected, 5.0)
+        assert found is not None
+        shares.append(found.beside)
+        real.append(1.0 - table.max(axis=1).sum() / 20_000)
+    # the sum of 540 cells of noise is 0.6 % of the records
+    assert np.median(shares) == pytest.approx(np.median(real), abs=0.002)
     if not broken:
-        assert (possible(noisy, expected, 5.0) == (table > 0)).all()
-        # where noise hides too much, nothing is left out
-        assert possible(noisy + rng.normal(0, 60.0, table.shape), expected, 60.0).all()
+        assert np.mean(shares) < 0.005
+
+
+@pytest.mark.parametrize("exceptions", [0.0, 0.01])
+def test_a_term_makes_exceptions_as_frequent_as_was_counted(exceptions: float) -> None:
+    """Noise of other tables that stays where nothing can be, and exceptions that no record has."""
+    rng = np.random.default_rng(0)
+    table, expected = codes_in_chapters(0.0, rng)
+    noisy = (1.0 - exceptions) * table + exceptions * expected
+    grown = GrownTable.of(TableCells((0, 1), (np.arange(60), np.arange(10))), noisy, expected, 5.0, 10_000)
+    assert grown is not None and grown.function is not None
+    kept = grown.law[np.arange(60), np.arange(60) % 10]
+    assert 1.0 - kept.mean() == pytest.approx(0.9 * exceptions, abs=1e-3)
+    rows = DrawnColumns.empty(2, 6000)
+    rows.states[0] = rng.integers(0, 60, 6000)
+    shares = np.full((10, 6000), 0.05 / 9, np.float32)
+    shares[rows.states[0] % 10, np.arange(6000)] = 0.95
+    term = grown.exceptions(rows, shares)
+    assert term is not None
+    shares = softmax(np.log(shares) + term.logits(rows))
+    found = 1.0 - shares[rows.states[0] % 10, np.arange(6000)].mean(dtype=np.float64)
+    assert found == pytest.approx(0.9 * exceptions, abs=1e-4)
 
 
 def test_a_grown_table_is_a_distribution() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import mpmath
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +14,8 @@ from dpsynth.errors import InputError
 from dpsynth.privacy import Profile
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.release import Plan
+from dpsynth.synthesis.fit import _left
+from dpsynth.synthesis.marginals import DPMarginals
 from dpsynth.synthesis.options import Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
@@ -48,6 +53,22 @@ def test_total_is_met_and_never_exceeded(epsilon, delta, base_model, steps, q):
     releases = planned(epsilon=epsilon, delta=delta, base_model=base_model, steps=steps, sampling_prob=q)
     total = Profile(releases.events).epsilon(delta)
     assert 0.97 * epsilon <= total <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (3.0, 1e-5), (9.6, 1e-6)])
+def test_a_noisy_count_and_the_rest_never_add_up_to_more(epsilon, delta):
+    """A ledger that says 3.000000000000002 of 3: by rounding the count costs more than its part."""
+    schema = Schema(columns=SCHEMA.columns[:2])
+    frame = pd.DataFrame({"x0": [0, 1] * 50, "x1": [0, 0, 1, 1] * 25})
+    ledger = DPMarginals(epsilon, delta).fit(frame, schema=schema).ledger_
+    assert 0.97 * epsilon < ledger.epsilon(delta) <= epsilon and ledger.delta <= delta
+
+
+def test_what_is_left_adds_up_to_the_whole_at_most():
+    """A difference that rounding makes larger, so that the sum is above the budget by its last digit."""
+    for total, spent in ((10.01, 0.1472310725152708), (7.19, 0.6618463242043133), (3.0, 0.06)):
+        left = _left(total, spent)
+        assert math.fsum((spent, left)) <= total and left >= (total - spent) * (1 - 1e-15)
 
 
 def test_gaussian_mu_solves_the_dual():

@@ -85,8 +85,15 @@ def test_the_law_is_that_of_calibrated_points():
     direct, detour = [], []
     for _ in range(repeats):
         direct.append(cells_of(encoder.decode(*matched_draws(chain, encoder, n, rng)), encoder))
-        cells = chain.cells_of(chain.sample(n, rng), rng)
-        points = encoder.points_of_cells(cells, rng.random(cells.shape), rng)
+        states, scores = chain.scored(n, rng)
+        cells = chain.cells_of(states, rng)
+        places = rng.random(cells.shape)
+        for j, grid in enumerate(encoder.grids):
+            if grid.ordered:  # of equal states, larger scores have larger values
+                order = np.lexsort((scores[:, j], states[:, j]))
+                within = np.lexsort((places[:, j], cells[:, j]))
+                cells[order, j], places[order, j] = cells[within, j], places[within, j]
+        points = encoder.points_of_cells(cells, places, rng)
         detour.append(cells_of(encoder.decode(*calibrated_records(points, encoder, rng)), encoder))
     coarse = [
         np.stack([b.labels[cells[:, j]] for j, b in enumerate(chain.network.binnings)], axis=1)

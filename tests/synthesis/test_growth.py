@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,19 @@ from chosen_statistics import dp_marginals, marginals_options
 import dpsynth
 from dpsynth.files.codec import apart
 from dpsynth.marginals.chain import Chain
+from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.growth import TableChoiceRelease
+from dpsynth.marginals.statistics import TablesRelease
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.events import event_to_dict
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis.fit import plan_fit, planned_parts, read_parts
 from dpsynth.synthesis.many_tables import redraw
+from dpsynth.synthesis.parts.base_model import BaseModel
+from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.growth import Growth
-from dpsynth.synthesis.parts.part import Reading
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Reading, Redrawing
 from dpsynth.table.schema import Column, Schema
 
 N = 20_000
@@ -135,7 +142,23 @@ def test_a_fit_posts_what_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(epsilon)
         return picked(scores, epsilon, rng)
 
+    given: list[int] = []
+    made = TableChoiceRelease.at
+
+    def at(release: TableChoiceRelease, candidates: Any) -> TableChoiceRelease:
+        given.extend(len(each) > 1 for each in candidates)
+        return made(release, candidates)
+
+    stds: list[float] = []
+    grow = ChainFit.grow
+
+    def growing(fit: ChainFit, chosen: Any, noisy: Any, noise_std: float) -> None:
+        stds.append(noise_std)
+        grow(fit, chosen, noisy, noise_std)
+
     monkeypatch.setattr("dpsynth.marginals.growth.choose", watched)
+    monkeypatch.setattr(TableChoiceRelease, "at", at)
+    monkeypatch.setattr(ChainFit, "grow", growing)
     model = small().fit(some(), schema=SMALL)
     entries = model.ledger_.entries[-4:]
     assert [entry.name for entry in entries] == ["choice of further tables", "further tables"] * 2
@@ -143,12 +166,25 @@ def test_a_fit_posts_what_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [str(entry.event) for entry in entries[1::2]] == [str(growth.tables(k).event) for k in range(2)]
     choices = event_to_dict(entries[0].event)
     assert choices.get("count") == 2 and set(calls) == {choices["event"]["epsilon"]}
-    assert len(calls) <= 2 * 2
+    # each column that has several candidates is chosen for once, and the tables are fitted with their noise
+    assert len(calls) == len(given) == sum(given) == 2 * 2
+    assert stds == pytest.approx([growth.tables(0).noise_std] * 2) and stds[0] > 0
     assert 0.98 < model.ledger_.epsilon(1e-5) <= 1.0
     grown = model.model_.chain.grown
     assert [len(tables) for tables in grown] == [3, 2]
     families = [cells.columns for tables in grown for cells in tables]
     assert len(set(families)) == len(families)
+
+
+def test_a_tenth_of_the_share_is_for_the_choices() -> None:
+    """A part that spends most of its share on which tables are counted, and leaves them noise."""
+    growth = Growth(SMALL, 2, share=0.3, noise=5.0)
+    noise = [growth.tables(turn).noise_multiplier or 0.0 for turn in range(2)]
+    # mu^2 of all rounds over that of the part
+    tables = sum(one**-2 for one in noise)
+    choices = 2 * 2 * (growth.choice.epsilon or 0.0) ** 2 / 3
+    assert tables * 25.0 == pytest.approx(0.9) and choices * 25.0 == pytest.approx(0.1)
+    assert [each.share for each in growth.statistics] == pytest.approx([0.1, 0.9])
 
 
 class Replayed(Ledger):
@@ -206,20 +242,59 @@ def test_nothing_but_releases_reads_the_records() -> None:
 
 
 @pytest.mark.usefixtures("unrefined")
-def test_choices_and_states_stay_in_redraws() -> None:
-    """Redraws that choose anew, or whose tables have other cells than those that were chosen."""
+def test_choices_and_states_stay_in_redraws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redraws that choose anew, or whose tables are counted in other cells than those that were chosen."""
+    counted: list[dict[Any, list[Any]]] = []
+    made = TablesRelease.at
+
+    def at(release: TablesRelease, tables: Any) -> TablesRelease:
+        if release.name == "further tables":
+            counted.append({family: [axis.labels for axis in axes] for family, axes in tables.items()})
+        return made(release, tables)
+
+    monkeypatch.setattr(TablesRelease, "at", at)
     fit = small(epsilon=None).fit(some(), schema=SMALL)
-    released = fit.model_.chain
+    released, first = fit.model_.chain, list(counted)
+    counted.clear()
     again = redraw(fit._plan, fit.model_, np.random.default_rng(0)).chain
-    assert released is not None and again is not None
-    for one, other in zip(released.grown, again.grown, strict=True):
-        assert [cells.columns for cells in one] == [cells.columns for cells in other]
-        for a, b in zip(one, other, strict=True):
-            for labels, same in zip(a.labels, b.labels, strict=True):
+    assert released is not None and again is not None and len(first) == len(counted) == 2
+    for tables, redrawn in zip(first, counted, strict=True):
+        assert list(tables) == list(redrawn)
+        for family, axes in tables.items():
+            for labels, same in zip(axes, redrawn[family], strict=True):
                 np.testing.assert_array_equal(labels, same)
+    assert [[cells.columns for cells in one] for one in again.grown] == [list(one) for one in first]
     for states, same in zip(released.binnings, again.binnings, strict=True):
         np.testing.assert_array_equal(states.labels, same.labels)
     assert not np.array_equal(released.binnings[0].probabilities, again.binnings[0].probabilities)
+
+
+@pytest.mark.usefixtures("unrefined")
+def test_pairs_of_further_tables_are_redrawn_from_these() -> None:
+    """Pairs that a further table holds, redrawn around the released means as those that no table holds."""
+    fit = small(epsilon=None, pairwise_statistics=True, rounds=1).fit(some(), schema=SMALL)
+    chain = fit.model_.chain
+    assert chain is not None and chain.pairs is not None
+
+    class Nothing(Redrawing):
+        def run(self, release: Any) -> Any:
+            return replace(chain.pairs, mean=np.zeros_like(chain.pairs.mean))
+
+    def moved(model: Any) -> set[tuple[int, int]]:
+        pool = np.zeros((50, 4), np.int64)
+        reading = Nothing(Ledger(), FrameRecords(some()), np.random.default_rng(0), 400.0, released=model)
+        reading.pool, reading.results = (
+            pool,
+            {Columns: fit.model_.encoder.marginals, BaseModel: chain.network},
+        )
+        features = chain.pairs.features
+        column = np.repeat(np.arange(4), np.diff(features.ends))
+        rows, places = np.nonzero(Pairwise(SMALL, share=0.1).redraw(reading).mean)
+        return {(int(column[i]), int(column[k % features.size])) for i, k in zip(rows, places, strict=True)}
+
+    held = {pair for cells in chain.grown[0] for pair in itertools.permutations(cells.columns, 2)}
+    bare = replace(fit.model_, sampler=replace(fit.model_.sampler, records=replace(chain, grown=())))
+    assert moved(fit.model_) == moved(bare) - held < moved(bare)
 
 
 @pytest.mark.usefixtures("unrefined")

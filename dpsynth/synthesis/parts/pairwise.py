@@ -47,7 +47,8 @@ class Pairwise(Part[PairwiseStatistics]):
         features, bins = chain.pairs.features, Samples.of(reading).bins
         found: PairwiseStatistics = reading.run(self.release.at((bins, features)))
         counted = np.zeros((len(features.tables),) * 2, dtype=bool)
-        for family in chain.network.families:
+        further = (cells.columns for grown in chain.grown for cells in grown)
+        for family in (*chain.network.families, *further):
             counted[np.ix_(family, family)] = True
         column = np.repeat(np.arange(len(features.tables)), np.diff(features.ends))
         times = features.products.shape[1] // max(features.size, 1)

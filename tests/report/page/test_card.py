@@ -27,7 +27,11 @@ def told(
     ("names", "words"),
     [
         (["single-column counts"], None),
-        (["base model tables"], "No pairwise statistics. By rule.* No further tables. By rule.*"),
+        (
+            ["base model tables"],
+            "No pairwise statistics. By rule: there are fewer than three columns, or .* "
+            "No further tables. By rule: there are fewer than three columns, or .*",
+        ),
         (["base model tables", "pairwise statistics"], "Pairwise statistics: .*once. No further tables.*"),
         (["base model tables", "further tables"], "No pairwise.* One round of further tables: .*records."),
         (
