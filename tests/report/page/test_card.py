@@ -28,6 +28,10 @@ def told(
     [
         (["single-column counts"], None),
         (["base model tables"], "No pairwise statistics. By rule.* No further tables. By rule.*"),
+        (
+            ["base model tables", "counts of codes and of pairs of codes"],
+            "No pairwise.* No further tables.* Codes: .*columns.",
+        ),
         (["base model tables", "pairwise statistics"], "Pairwise statistics: .*once. No further tables.*"),
         (["base model tables", "further tables"], "No pairwise.* One round of further tables: .*records."),
         (
