@@ -516,6 +516,21 @@ WIDE_RECORDS = {
     "seen": ("1900-01-01", "2020-01-01", "2020-02-03 04:00", "2020-03-10", "2199-01-01", ABSENT),
     "born": ("1800-01-01", "1920-01-01", "1970-06-15", "2019-12-31"),
 }
+CODES = Schema(
+    columns=(
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3)),
+        Column(name="died", kind="binary", categories=(0, 1)),
+        *(Column(name=f"code{k}", kind="binary", categories=(0, 1)) for k in range(5)),
+    ),
+    outcome="died",
+    n_public=400,
+    groups=(
+        {"columns": ["code0", "code1", "code2"], "at_most": 2},
+        {"columns": ["code3", "code4"], "at_most": 1},
+    ),
+)
+CODES_RECORDS = {"sex": ("F", "M"), "stage": (1, 3), "died": (0, 1), **{f"code{k}": (0, 1) for k in range(5)}}
 TRIAL = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90, missing=True),
@@ -710,6 +725,13 @@ def ward(rng: np.random.Generator) -> World:
     return found
 
 
+def codes(rng: np.random.Generator) -> World:
+    raw = every_record(CODES_RECORDS)
+    found = World(row_tables("codes", CODES, raw, rng, sizes=(3, 400)))
+    found.fit("DPMarginals", default(all_parts=False), table_of(raw, 400, rng), CODES, many=True)
+    return found
+
+
 def wide(rng: np.random.Generator) -> World:
     raw = every_record(WIDE_RECORDS)
     raw = raw.iloc[rng.permutation(len(raw))[:400]].reset_index(drop=True)
@@ -760,6 +782,7 @@ def patients(
 WORLDS: dict[str, Callable[[np.random.Generator], World]] = {
     "tiny": tiny,
     "ward": ward,
+    "codes": codes,
     "wide": wide,
     "trial": trial,
     "visits": visits,

@@ -36,8 +36,8 @@ SHORTEST = 1e-3
 #: where all columns are ordered.
 OUTCOME_WEIGHT = 0.5
 #: Steps of the columns' numbers, of factors that scale vectors down, and of products.
-_NUMBER_STEP, _SCALE_STEP = 2.0**-12, 2.0**-10
-PRODUCT_STEP = _NUMBER_STEP**2 * _SCALE_STEP
+NUMBER_STEP, SCALE_STEP = 2.0**-12, 2.0**-10
+PRODUCT_STEP = NUMBER_STEP**2 * SCALE_STEP
 #: Records whose products are summed at once: 512 of length 1,024 have no more than 2^53 steps.
 _EXACT = 512
 
@@ -164,7 +164,7 @@ class PairFeatures:
         lengths = length_of(*self.sums(draws, dtype))
         # Smaller by more than a length is rounded.
         factors = np.minimum(1.0, self.cap * (1.0 - 2.0**-40) / lengths)
-        return np.asarray(np.floor(factors / _SCALE_STEP) * _SCALE_STEP, dtype=dtype)
+        return np.asarray(np.floor(factors / SCALE_STEP) * SCALE_STEP, dtype=dtype)
 
     def factors(
         self, draws: NDArray[np.int64], dtype: type[np.floating]
@@ -197,7 +197,7 @@ class PairFeatures:
             scale = self.scale(part, np.float64)[:, None]
             # Products with the outcome are rounded to the step of numbers, towards zero.
             sums = [
-                (one * scale).T @ (np.trunc(other / _NUMBER_STEP) * _NUMBER_STEP)
+                (one * scale).T @ (np.trunc(other / NUMBER_STEP) * NUMBER_STEP)
                 for one, other in self.factors(part, np.float64)
             ]
             total += np.rint(np.hstack(sums)[self.places] / PRODUCT_STEP).astype(np.int64)
@@ -292,4 +292,4 @@ def bin_numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = F
     deviation = np.maximum(np.sqrt(p @ table**2), _LEAST_DEVIATION)
     # Each of many categories' indicators holds little.
     table = table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)
-    return (np.rint(table / _NUMBER_STEP) * _NUMBER_STEP).astype(np.float32)
+    return (np.rint(table / NUMBER_STEP) * NUMBER_STEP).astype(np.float32)

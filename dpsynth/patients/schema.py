@@ -293,6 +293,11 @@ class PatientSchema(TableSchema):
             raise SchemaError("schema: columns must be a list of mappings")
         if not all(isinstance(key, str) for key in data):
             raise SchemaError("schema: every key must be text")
+        if "groups" in data:
+            raise SchemaError(
+                "schema: groups are for tables with one row for each record, and this schema has rows. Leave "
+                "groups out, or count each patient's codes in one row"
+            )
         named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in _COURSES}}
         for column in given:
             per, course = column.get("per", "row"), column.get("over_time")

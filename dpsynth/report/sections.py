@@ -121,7 +121,8 @@ def _refinement(report: RunReport) -> str | None:
     rounds = names.count("further tables")
     further = "further tables" if rounds > 1 else "one further" if rounds else "no further"
     pairwise = "pairwise" if "pairwise statistics" in names else "no pairwise"
-    return f"{report.say(pairwise)} {report.say(further, rounds=rounds)}"
+    codes = ["codes"] if "counts of codes and of pairs of codes" in names else []
+    return " ".join(report.say(name, rounds=rounds) for name in (pairwise, further, *codes))
 
 
 def _critic(report: RunReport) -> str | None:

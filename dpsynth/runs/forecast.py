@@ -478,7 +478,7 @@ def plan(
         total_delta(schema.levels, given),
         () if isinstance(at, str) else tuple(_statistics(at)),
         tuple(_forecast(each, found) for each, found in planned.items()),
-        () if isinstance(at, str) else tuple(_advice(levels.modelled, n, at)),
+        () if isinstance(at, str) else tuple(_advice(levels.ungrouped.modelled, n, at)),
         tuple(unreviewed),
         schema.unconfirmed,
         tuple(_capital(caution) for part in also for caution in part.at(schema, float(n)).cautions),

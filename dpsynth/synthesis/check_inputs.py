@@ -119,6 +119,11 @@ def check_options(schema: TableSchema, options: FitOptions, also: Sequence[Part[
         raise InputError(
             f"generator {options.generator} takes one row per patient. Use generator marginals (DPMarginals)"
         )
+    if levels.groups and not options.takes_groups:
+        raise InputError(
+            f"generator {options.generator} takes no groups of columns. Use generator marginals "
+            "(DPMarginals), or leave groups out of the schema"
+        )
     check_also(schema, options, also)
 
 

@@ -61,6 +61,7 @@ def redraw(plan: FitPlan, model: GeneratorModel, rng: np.random.Generator) -> Ge
     assert encoder.marginals is not None  # every fit releases them
     pool = None if chain is None else chain.sample(_POOL * _number(encoder.marginals), rng)
     frame = _records(encoder.marginals, chain, pool, rng)
+    frame = model.completed(frame, rng, even=False)
     if trajectories is not None:
         schema = trajectories.schema
         rows = schema.in_order(draw_rows(trajectories, frame, rng))

@@ -19,6 +19,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.groups import Groups
 from dpsynth.synthesis.parts.growth import Growth, fit_of, further_tables
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
@@ -82,6 +83,7 @@ class MarginalsOptions(FitOptions):
 
     generator: ClassVar[str] = "marginals"
     takes_rows: ClassVar[bool] = True
+    takes_groups: ClassVar[bool] = True
     holds_points: ClassVar[bool] = False
 
     shares: dict[str, float] | None = None
@@ -108,17 +110,22 @@ class MarginalsOptions(FitOptions):
     def parts(
         self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
     ) -> Parts:
-        """Counts, base model, what rules add to them, and rows of patients."""
+        """Counts, base model, what rules add to them, rows of patients, and groups of codes."""
+        whole, described = described, described.ungrouped
         schema, share = described.levels.modelled, self.division
         kind: Kind = self.statistics.base_model or ("tan" if schema.outcome is not None else "tree")
-        rows, enough = Rows.of(described, share.visits), _MANY if every else n
+        enough = _MANY if every else n
         pairs = share.pairwise_statistics if self._has_pairs(schema, enough, delta) else 0.0
-        left = 1.0 - sum(part.share or 0.0 for part in rows)
-        part = left * share.tables / (share.marginals + share.selection + share.tables + pairs)
         columns, rounds = len(schema) - 1, self.statistics.rounds
         first = (
             TablesRelease.plan(columns, three_way=kind == "tan", noise_multiplier=None).l2_sensitivity ** 2
         )
+        part = share.tables / (share.marginals + share.selection + share.tables + pairs)
+        also: tuple[Part[Any], ...] = (
+            *Rows.of(described, share.visits),
+            *Groups.of(whole, max(first, 1.0) / part),
+        )
+        part *= 1.0 - sum(each.share or 0.0 for each in also)
         if rounds is None:
             rounds = default_rules.rounds_of_growth(first, columns - 1, enough, self.epsilon, delta, part)
         further, tables = further_tables(columns, rounds), share.tables
@@ -133,10 +140,11 @@ class MarginalsOptions(FitOptions):
             own.append(Pairwise(schema, share=pairs))
         if further:
             own.append(Growth(described, rounds, share=share.tables - tables))
-        return Parts(tuple(own), rows, delta)
+        return Parts(tuple(own), also, delta)
 
     def build(self, described: TableSchema, reading: Reading) -> GeneratorModel:
         """A chain fitted to all that was read, with rules as factors."""
+        described = described.ungrouped
         # checks that the tables can be drawn from, before anything draws
         model = super().build(described, reading)
         if reading.of(BaseModel) is None or not reading.refine:
@@ -159,7 +167,8 @@ class DPMarginals(Synthesizer):
 
     A fit releases single-column counts and a tree of two-column tables with noise. If the schema has an
     outcome, it is a second parent of each column. A rule adds pairwise statistics
-    (:mod:`dpsynth.synthesis.default_rules`).
+    (:mod:`dpsynth.synthesis.default_rules`). Groups of yes/no columns have counts and a model of their own
+    (:mod:`dpsynth.marginals.latent`).
 
     Parameters
     ----------

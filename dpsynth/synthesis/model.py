@@ -16,6 +16,7 @@ import pandas as pd
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import numbers, record
 from dpsynth.marginals.chain import Chain
+from dpsynth.marginals.latent import LatentGaussian
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.studies.fitted_study import FittedStudy
 from dpsynth.synthesis.row_rules import rules_of_model
@@ -66,6 +67,7 @@ class GeneratorModel:
 
     ``schema``: of the released table, with its derived columns and constraints.
     ``trajectories``: where patients have several rows. The schema is then that of their levels.
+    ``codes``: where the schema has groups. The encoder is that of the other columns.
     """
 
     schema: Schema
@@ -73,6 +75,7 @@ class GeneratorModel:
     sampler: Sampler = Independent()
     studies: tuple[FittedStudy, ...] = ()
     trajectories: Trajectories | None = None
+    codes: LatentGaussian | None = None
 
     def __post_init__(self) -> None:
         for name, value in numbers(self):
@@ -157,7 +160,7 @@ class GeneratorModel:
         found = Acceptance() if record is None else record
 
         def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:
-            frame = self._made(size, rng, least, rules)
+            frame = self.completed(self._made(size, rng, least, rules), rng, even=size >= least)
             frame = frame if redrawn is None else redrawn(frame)
             return add_derived(frame, formulas, self.schema.columns) if formulas else frame
 
@@ -178,6 +181,12 @@ class GeneratorModel:
         for frame in frames:
             yield frame if self.trajectories is None else draw_rows(self.trajectories, frame, rng, done)
             done += len(frame)
+
+    def completed(self, frame: pd.DataFrame, rng: np.random.Generator, *, even: bool) -> pd.DataFrame:
+        """Records of the encoder's columns with their codes. ``even``: see `LatentGaussian.draw`."""
+        if self.codes is None:
+            return frame
+        return self.codes.beside(frame, self.schema, self.encoder.grids, rng, even=even)
 
     def _made(
         self, size: int, rng: np.random.Generator, least: int, rules: Sequence[Expression]

@@ -71,6 +71,8 @@ class FitOptions(OptionGroup):
     generator: ClassVar[str]
     #: whether patients may have several rows
     takes_rows: ClassVar[bool] = False
+    #: whether the columns of groups have a model of their own
+    takes_groups: ClassVar[bool] = False
     #: whether a fit holds a private point of each record
     holds_points: ClassVar[bool] = True
     #: whether `build` gives a model with the columns' associations, with which further parts may read

@@ -38,13 +38,14 @@ class SavedFit:
             raise DataError("its ledger is empty, so nothing is known of what it cost")
         model, encoder, network = self.model, self.model.encoder, self.model.base_model
         told = model.declared_schema
-        fits = encoder.schema == model.schema.modelled == told.levels.modelled
+        fits = encoder.schema == model.schema.ungrouped.modelled == told.levels.ungrouped.modelled
+        fits &= bool(model.schema.groups) == (model.codes is not None)
         fits &= tuple(grid.column for grid in encoder.grids) == encoder.schema.columns
         if network is not None:
             shapes = [(len(grid),) for grid in network.cells]
             fits &= [(grid.size,) for grid in encoder.grids] == shapes
             fits &= [binning.labels.shape for binning in network.binnings] == shapes
-        schemas = (part.schema.levels.modelled for part in self.parts if hasattr(part, "schema"))
+        schemas = (part.schema.levels.ungrouped.modelled for part in self.parts if hasattr(part, "schema"))
         fits &= all(schema == encoder.schema for schema in schemas)
         for study in model.studies:
             design, declared = study.design, study.declared

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpsynth.table.conform import Conformed
     from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.files import read_table, write_table
+    from dpsynth.table.groups import Group
     from dpsynth.table.inference import infer_schema
     from dpsynth.table.parquet import ParquetTable
     from dpsynth.table.schema import Schema, require_reviewed
@@ -22,6 +23,7 @@ _HOMES = {
     "Column": "dpsynth.table.column",
     "Conformed": "dpsynth.table.conform",
     "CsvFormat": "dpsynth.table.csv_format",
+    "Group": "dpsynth.table.groups",
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
     "infer_schema": "dpsynth.table.inference",
@@ -34,6 +36,7 @@ __all__ = [
     "Column",
     "Conformed",
     "CsvFormat",
+    "Group",
     "ParquetTable",
     "Schema",
     "infer_schema",

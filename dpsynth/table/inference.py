@@ -50,6 +50,12 @@ _UNIT = (
     "what is one row: a patient, a stay or a visit? Write it as unit, such as unit: one patient. The "
     "guarantee is about one row"
 )
+#: Yes/no columns from which on a draft asks whether they are codes.
+_MANY = 30
+_GROUP = (
+    "are most of these columns no in each row, as codes of diagnoses or drugs are? Then declare them under "
+    "groups, with the most that a row can have: {columns: icd_*, at_most: 25}"
+)
 
 
 _COMPUTED = "is it computed from others, as the names suggest? Then declare the formula as derived"
@@ -254,7 +260,15 @@ def infer_schema(
         ignored=left,
         missing_words=drafted.missing_words,
     )
-    return Draft(schema, (*remarks, *asked_about(schema), Remark(None, "question", _UNIT)))
+    return Draft(schema, (*remarks, *asked_about(schema), *_codes(schema), Remark(None, "question", _UNIT)))
+
+
+def _codes(schema: Schema) -> list[Remark]:
+    """A question about yes/no columns that are many enough for codes."""
+    count = sum(
+        one.kind == "binary" and not one.missing and one.name != schema.outcome for one in schema.columns
+    )
+    return [Remark(None, "question", _GROUP, f"{count} columns are yes/no")] if count >= _MANY else []
 
 
 @dataclass(frozen=True)

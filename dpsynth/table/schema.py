@@ -38,6 +38,7 @@ from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.derived import add_derived, combinations, formulas, readings
 from dpsynth.table.draft import draft_column, is_text
 from dpsynth.table.expressions import Expression, parse_rule
+from dpsynth.table.groups import Group, check_groups
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.remarks import LeftOut, Remarks
 
@@ -266,6 +267,11 @@ class TableSchema(BaseModel):
     def levels(self) -> Schema:
         """The schema of the table with one row for each record, which is fitted."""
 
+    @property
+    def ungrouped(self) -> Self:
+        """The schema without the columns of groups, which have a model of their own."""
+        return self
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
@@ -412,6 +418,8 @@ class Schema(TableSchema):
     csv : CsvFormat
         How the owner's CSV files are written: ``sep``, ``decimal`` and ``encoding``. What is left out is
         guessed. Files of :func:`~dpsynth.table.files.write_table` are read all the same.
+    groups : tuple of Group
+        Yes/no columns of which a record has few, such as codes (:mod:`dpsynth.table.groups`).
 
     Raises
     ------
@@ -429,6 +437,8 @@ class Schema(TableSchema):
     >>> Schema.from_yaml(schema.to_yaml()) == schema
     True
     """
+
+    groups: tuple[Group, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -464,6 +474,15 @@ class Schema(TableSchema):
             every = combinations(rule, self.columns)
             if every is not None and rule.broken(every).all():
                 raise ValueError(f"constraint {rule.text!r}: no declared values obey it")
+        if self.groups:
+            computed = [
+                of
+                for column, formula in (*self.formulas, *self.readings)
+                for of in ((column.name, formula), *((name, formula) for name in formula.columns))
+            ]
+            read = [(name, rule) for rule in self.rules for name in rule.columns]
+            read_by = {name: formula.text for name, formula in (*computed, *read)}
+            check_groups(self.groups, self.columns, self.outcome, read_by)
         return self
 
     @property
@@ -487,6 +506,22 @@ class Schema(TableSchema):
         return self
 
     levels = table
+
+    @property
+    def group_columns(self) -> tuple[tuple[Group, tuple[Column, ...]], ...]:
+        """The groups with their columns."""
+        by_name = {column.name: column for column in self.columns}
+        return tuple(
+            (group, tuple(map(by_name.__getitem__, group.among(self.names)))) for group in self.groups
+        )
+
+    @property
+    def ungrouped(self) -> Schema:
+        """The schema without the columns of groups, which have a model of their own."""
+        if not self.groups:
+            return self
+        inside = {name for group in self.groups for name in group.among(self.names)}
+        return self.select(name for name in self.names if name not in inside)
 
     @property
     def modelled(self) -> Schema:
@@ -536,6 +571,7 @@ class Schema(TableSchema):
 
     def _closing(self) -> list[str]:
         lines = [f"not read: {few(self.ignored)}"] if self.ignored else []
+        lines += [f"group: {few(group.columns)}, at most {group.at_most} of a row" for group in self.groups]
         lines += [f"rule: {rule}" for rule in self.constraints]
         return lines + ([PRIVATE] if self.unreviewed else [])
 
@@ -559,7 +595,7 @@ class Schema(TableSchema):
         """Return the schema of these columns, in this order.
 
         The outcome and constraints are kept if all their columns are. A derived column without its inputs is
-        a column like any other.
+        a column like any other. So are the columns of groups if no other is left.
         """
         chosen = tuple(names)
         both = (*self.formulas, *self.readings)
@@ -570,7 +606,11 @@ class Schema(TableSchema):
         )
         kept = tuple(rule.text for rule in self.rules if set(rule.columns) <= set(chosen))
         outcome = self.outcome if self.outcome in chosen else None
-        return self._with(columns=columns, outcome=outcome, constraints=kept)
+        groups = [(group.among(chosen), group.at_most) for group in self.groups]
+        left = tuple(Group(columns=own, at_most=most) for own, most in groups if own)
+        if sum(len(own) for own, _ in groups) == len(chosen):
+            left = ()
+        return self._with(columns=columns, outcome=outcome, constraints=kept, groups=left)
 
     def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes, bounds and steps.
@@ -657,7 +697,7 @@ class Schema(TableSchema):
             if "special" in column:
                 column["special"] = [_plain(code) for code in column["special"]]
         order = ["name", "description", "unit", "n_public", "outcome", "ignored", "other_columns"]
-        order += ["missing_words", "csv", "columns", "constraints"]
+        order += ["missing_words", "csv", "groups", "columns", "constraints"]
         return {key: kept[key] for key in order if key in kept}
 
     @classmethod

@@ -30,6 +30,7 @@ from dpsynth.errors import PrivacyError
 from dpsynth.marginals import statistics as structure
 from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.features import PairFeatures
+from dpsynth.marginals.groups import Beside, GroupsRelease, OtherColumns
 from dpsynth.marginals.growth import Candidate, Resolution, TableChoiceRelease
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import (
@@ -252,6 +253,34 @@ def further_tables(of: str = "rows") -> TablesRelease:
     return TablesRelease(count=len(axes), noise_multiplier=Z, name="further tables").at(axes)
 
 
+CODES = [f"{group}{k}" for group in "cd" for k in range(5)]
+CODED = Schema(
+    columns=(*SCHEMA.columns, *(Column(name=name, kind="binary", categories=(0, 1)) for name in CODES)),
+    outcome="died",
+    groups=({"columns": "c*", "at_most": 3}, {"columns": CODES[5:], "at_most": 2}),
+)
+
+
+def coded(n: int, seed: int = 0) -> pd.DataFrame:
+    """Records with codes, every other one with more of each group than it may have."""
+    rng = np.random.default_rng(seed)
+    ones = rng.random((n, len(CODES))) < np.resize([0.9, 0.3], n)[:, None]
+    codes = pd.DataFrame(ones.astype(int), columns=CODES)
+    return CODED.conform(pd.concat([table(n, seed), codes], axis=1)).frame
+
+
+def groups(*columns: str) -> GroupsRelease:
+    """Counts of both groups beside these columns."""
+    schema, rng = CODED.select([*columns, *CODES]), np.random.default_rng(5)
+    others = schema.ungrouped.modelled
+    marginals = release_marginals(coded(300), others, n=300, noise_multiplier=4.0, rng=rng)
+    bins = Bins.of(marginals, root=None, classes=1, noise_std=3.0)
+    draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
+    outcome = None if others.outcome is None else others.names.index(others.outcome)
+    beside = Beside(bins.grids, OtherColumns.of(bins, draws, outcome), 300.0)
+    return GroupsRelease(noise_multiplier=Z, schema=schema).at(beside)
+
+
 STUDIES = {
     "logistic": Study(model="logistic: died ~ age + log(lab) + group + stage"),
     "linear": Study(model="linear: age ~ lab + died"),
@@ -342,6 +371,14 @@ CASES = {
     "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0, slack=0.01),
     "choice of further tables": Case(choice),
     "further tables": Case(further_tables, np.sqrt(4)),
+    # ten pairs, and five codes that count sqrt(2), 1 beside the outcome and sqrt(2) beside other columns
+    "groups": Case(lambda: groups(*SCHEMA.names), np.sqrt(10 + (2 + 1 + 2) * 5), slack=1e-3, table=coded),
+    "groups beside the outcome": Case(
+        lambda: groups("died"), np.sqrt(10 + (2 + 1) * 5), slack=1e-3, table=coded
+    ),
+    "groups without outcome": Case(
+        lambda: groups("age", "group"), np.sqrt(10 + (2 + 2) * 5), slack=1e-3, table=coded
+    ),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),
@@ -558,6 +595,7 @@ BLOCKS = (
     "privacy.records._BLOCK",
     "studies.statistics._BLOCK",
     "marginals.features._EXACT",
+    "marginals.groups._BLOCK",
 )
 
 

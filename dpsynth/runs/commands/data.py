@@ -388,6 +388,7 @@ def check(
             raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
         counts = count_rules(known, conformed.frame, known.rules, suggested(described))
+        beyond = [group.beyond(conformed.frame, known.columns) for group in known.groups]
         taken = limits_of_data(known, known.check(table))
         unused = {} if patients is None else unused_rows(table, patients)
         result |= {
@@ -395,8 +396,9 @@ def check(
             "unused": unused,
             "clipped": clipped,
             "rules": [asdict(count) for count in counts],
+            "beyond_groups": beyond,
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
-            "internal": ["rows", "unused", "clipped", "rules", "limits_of_data"],
+            "internal": ["rows", "unused", "clipped", "rules", "beyond_groups", "limits_of_data"],
         }
         rows = len(conformed.frame)
         lines.append(f"{data}: {_many(rows, 'row')} fit{'s' if rows == 1 else ''} (confidential)")
@@ -406,6 +408,11 @@ def check(
         lines += [
             f"outside the bounds, will be clipped: {name}, {_many(count, 'value')} (confidential)"
             for name, count in clipped.items()
+        ]
+        lines += [
+            f"group {few(group.columns)}: {_many(count, 'row')} with more than {group.at_most}. "
+            "Such a row loses the others by lot (confidential)"
+            for group, count in zip(known.groups, beyond, strict=True)
         ]
         lines += map(str, counts)
         if not all(count.declared for count in counts):

@@ -162,6 +162,8 @@ class Part(ABC, Generic[Result]):
 
     #: whether the samples that it reads with must have the columns' associations
     needs_associations: ClassVar[bool] = False
+    #: whether its share is of what the parts leave that a caller gives
+    of_rest: ClassVar[bool] = False
 
     share: float | None
     noise: float | None = None
@@ -287,7 +289,11 @@ class Parts:
 
         Their shares are of all: with those of ``also`` they must leave something for the generator.
         """
-        found = replace(self, also=(*self.also, *also))
+        left = 1.0 - sum(part.share or 0.0 for part in also)
+        before = (
+            replace(part, share=left * (part.share or 0.0)) if part.of_rest else part for part in self.also
+        )
+        found = replace(self, also=(*before, *also))
         names = [type(part).__name__ for part in found]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

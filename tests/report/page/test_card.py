@@ -32,6 +32,10 @@ def told(
             "No pairwise statistics. By rule: there are fewer than three columns, or .* "
             "No further tables. By rule: there are fewer than three columns, or .*",
         ),
+        (
+            ["base model tables", "counts of codes and of pairs of codes"],
+            "No pairwise.* No further tables.* Codes: .*columns.",
+        ),
         (["base model tables", "pairwise statistics"], "Pairwise statistics: .*once. No further tables.*"),
         (["base model tables", "further tables"], "No pairwise.* One round of further tables: .*records."),
         (

@@ -361,6 +361,19 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
     assert "clipped: age, 1 value (confidential)" in capsys.readouterr().out
 
 
+def test_schema_check_counts_rows_beyond_a_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch rows that lose codes without a word to their owner."""
+    codes = "\n".join(f"- {{name: icd_{k}, kind: binary, categories: [0, 1]}}" for k in range(3))
+    age = "- {name: age, kind: integer, lower: 0, upper: 9}"
+    Path("codes.yaml").write_text(f"groups:\n- {{columns: icd_*, at_most: 1}}\ncolumns:\n{age}\n{codes}\n")
+    Path("codes.csv").write_text("age,icd_0,icd_1,icd_2\n1,0,1,0\n2,1,1,0\n3,1,1,1\n")
+    assert main(["schema", "check", "codes.yaml", "--data", "codes.csv"]) == 0
+    assert "group icd_*: 2 rows with more than 1" in capsys.readouterr().out
+    assert main(["schema", "check", "codes.yaml", "--data", "codes.csv", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["beyond_groups"] == [2] and "beyond_groups" in result["internal"]
+
+
 def test_schema_check_says_what_stands_in_the_way_of_a_run(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
