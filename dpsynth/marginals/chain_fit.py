@@ -397,7 +397,7 @@ class ChainFit:
         key = j, any(isinstance(term, Coupling) for term in fixed)
         earlier, sweeps = self.effects.get(key, []), self.sweeps
         if earlier:  # a table that the column gained comes last
-            sweeps = min(sweeps, _FURTHER_SWEEPS)
+            sweeps = min(sweeps, _FURTHER_SWEEPS if rows is self.rows else 1)
             for fitting, effects in zip(moving, earlier, strict=False):
                 fitting.effects = effects.copy()
         base = fit_terms(self.laws[j], fixed, moving, rows, sweeps)

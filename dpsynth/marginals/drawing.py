@@ -56,7 +56,7 @@ class Drawing:
         for term in terms:
             if isinstance(term, TableTerm):
                 one = TableTerm(term.parents, term.labels, own, term.effects[:, term.child[groups.first]])
-                sums = ((k, added(table, one, _EFFECTS)) for k, table in enumerate(tables))
+                sums = ((k, sum_of_tables(table, one, _EFFECTS)) for k, table in enumerate(tables))
                 k, found = next(((k, found) for k, found in sums if found is not None), (-1, None))
                 tables = [*tables, one] if found is None else [*tables[:k], found, *tables[k + 1 :]]
         order = np.argsort(groups.group, kind="stable")
@@ -110,7 +110,7 @@ class Drawing:
         return logits
 
 
-def added(one: TableTerm, other: TableTerm, most: int) -> TableTerm | None:
+def sum_of_tables(one: TableTerm, other: TableTerm, most: int) -> TableTerm | None:
     """The sum of two tables with the same cells of the child, or None if it has too many effects.
 
     Examples
@@ -118,9 +118,9 @@ def added(one: TableTerm, other: TableTerm, most: int) -> TableTerm | None:
     >>> labels = np.arange(2), np.arange(2)
     >>> one = TableTerm((3,), labels[:1], np.arange(2), np.array([[0.0, 1.0], [2.0, 3.0]]))
     >>> other = TableTerm((3, 5), labels, np.arange(2), np.arange(8.0).reshape(4, 2))
-    >>> added(one, other, 8).effects.tolist()
+    >>> sum_of_tables(one, other, 8).effects.tolist()
     [[0.0, 2.0], [2.0, 4.0], [6.0, 8.0], [8.0, 10.0]]
-    >>> added(one, other, 7) is None
+    >>> sum_of_tables(one, other, 7) is None
     True
     """
     labels = dict(zip(one.parents, one.labels, strict=True))

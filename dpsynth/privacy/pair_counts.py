@@ -7,7 +7,7 @@ axis's other cells leave is in its first one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,26 @@ from scipy import sparse
 
 from dpsynth.table.coded import CodedTable
 
-if TYPE_CHECKING:
-    from dpsynth.privacy.records import Axis
-
 Ints = NDArray[np.int64]
 
 #: Records whose indicators are multiplied at once. Their counts are exact in single precision (below 2^24).
 _ONCE = 1 << 13
 
 
-def count_products(table: CodedTable, axes: Sequence[Axis]) -> list[Ints]:
+class Partition(Protocol):
+    """An axis of tables, as `dpsynth.privacy.records` has them."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        ...
+
+    def cells(self, table: CodedTable) -> Ints:
+        """Cell of each record."""
+        ...
+
+
+def count_products(table: CodedTable, axes: Sequence[Partition]) -> list[Ints]:
     """Records that have both of two indicators, shape (1 + indicators,) twice. They add up over parts."""
     size = 1 + sum(axis.size - 1 for axis in axes)
     total = np.zeros((size, size), np.int64)

@@ -225,7 +225,7 @@ class Records(ABC):
     def pair_counts(self, axes: Sequence[Axis]) -> NDArray[np.int64]:
         """The tables of all pairs of axes with few cells, side by side, shape (cells of all axes,) twice."""
         self._check_open()
-        (products,) = self._total(partial(count_products, axes=axes))
+        (products,) = self._sums(partial(count_products, axes=axes), None)
         return pair_tables(products, [axis.size for axis in axes])
 
     def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:

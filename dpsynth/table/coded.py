@@ -8,7 +8,7 @@ themselves, such as a regression, reads the frame beside them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.table.column import Column
-
-if TYPE_CHECKING:
-    from dpsynth.table.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +84,19 @@ def _small(numbers: NDArray[np.int64], count: int) -> NDArray[np.signedinteger]:
     return numbers.astype(np.int32 if count < 2**31 else np.int64)
 
 
+class ColumnCells(Protocol):
+    """Cells of a column's values, as `dpsynth.table.grid` has them."""
+
+    @property
+    def column(self) -> Column:
+        """The column."""
+        ...
+
+    def cells(self, codes: Codes) -> NDArray[np.int64]:
+        """Cell of each value."""
+        ...
+
+
 class CodedTable:
     """Records of a conformed frame, each column of which is coded once, when it is first read.
 
@@ -106,12 +116,12 @@ class CodedTable:
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
         self._codes: dict[str, Codes] = {}
-        self._cells: dict[int, tuple[Grid, NDArray[np.int64]]] = {}
+        self._cells: dict[int, tuple[ColumnCells, NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
         return len(self.frame)
 
-    def cells(self, grid: Grid) -> NDArray[np.int64]:
+    def cells(self, grid: ColumnCells) -> NDArray[np.int64]:
         """Cell of each record in a column's grid, computed once."""
         if id(grid) not in self._cells:
             self._cells[id(grid)] = grid, grid.cells(self.codes(grid.column))

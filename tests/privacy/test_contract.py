@@ -726,9 +726,6 @@ class Silent(FrameRecords):
     def _sums(self, of, columns):
         raise Stopped
 
-    def _total(self, of, columns=None):
-        raise Stopped
-
     def _frame(self):
         raise Stopped
 
