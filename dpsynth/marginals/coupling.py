@@ -261,7 +261,7 @@ def _polychoric(means: Doubles, terms: Doubles) -> Doubles:
     return np.asarray((low + high) / 2)
 
 
-def _likeliest(counts: Ints, rows: Doubles, columns: Doubles, least: float, far: float) -> float:
+def _likeliest(counts: Ints | Doubles, rows: Doubles, columns: Doubles, least: float, far: float) -> float:
     """The likeliest correlation of counts by bins, where some records are of independent columns.
 
     Noise leaves a few records in cells far from the others. The mean product takes them for a weaker

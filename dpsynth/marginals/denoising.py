@@ -57,14 +57,13 @@ class GrownTable:
         """A term of the chain with these effects."""
         return TableTerm(self.cells.columns[:-1], self.cells.labels[:-1], self.cells.labels[-1], effects)
 
-    def exceptions(self, rows: DrawnColumns, shares: NDArray[np.float32]) -> TableTerm | None:
-        """A term that makes exceptions from a function as frequent as the counts prove.
+    def exceptions(self, rows: DrawnColumns, shares: NDArray[np.float32]) -> TableTerm:
+        """A term that makes exceptions from the table's function as frequent as the counts prove.
 
         ``shares``, shape (states, n): probabilities of the column's states by all other terms, some of which
             hold noise where nothing can be.
         """
-        if self.function is None:
-            return None
+        assert self.function is not None  # the table is of one
         beside = ~self.function.cells.reshape(self.start.shape)
         table = self.term(beside.astype(np.float32))
         have = float((shares * table.logits(rows)).sum(axis=0, dtype=np.float64).mean())

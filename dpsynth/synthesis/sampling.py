@@ -368,8 +368,9 @@ def matched_draws(
 
 
 def _in_order(drawn: Codes, scores: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Places of records in the order of their bins, and of their scores within them."""
-    return np.lexsort((rng.random(len(drawn)), scores, drawn))
+    """Places of records in the order of their bins, and of their scores within them, equal ones at random."""
+    order = grouped(drawn, int(drawn.max(initial=0)) + 1, rng)
+    return order[np.lexsort((scores[order], drawn[order]))]
 
 
 def _apart(

@@ -297,7 +297,6 @@ def test_a_term_makes_exceptions_as_frequent_as_was_counted(exceptions: float) -
     shares = np.full((10, 6000), 0.05 / 9, np.float32)
     shares[rows.states[0] % 10, np.arange(6000)] = 0.95
     term = grown.exceptions(rows, shares)
-    assert term is not None
     shares = softmax(np.log(shares) + term.logits(rows))
     found = 1.0 - shares[rows.states[0] % 10, np.arange(6000)].mean(dtype=np.float64)
     assert found == pytest.approx(0.9 * exceptions, abs=1e-4)
