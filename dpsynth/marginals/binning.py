@@ -113,9 +113,8 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     A classifier of real and synthetic records finds the blur of wide bins, but hardly the noise
     (docs/explanation/method.md). The expected absolute noise in the ``classes * k**2`` cells of a table is
     sqrt(2 / pi) * s * classes * k**2, with s its standard deviation. It is to be 23 hundredths of the
-    records. The nearest even number of bins puts an edge at the median if no heavy cell lies across it:
-    `dpsynth.marginals.features` uses the half in which a value lies. Noise hides halves of 2 bins, so there
-    are 3 then.
+    records. The nearest even number of bins puts an edge at the median if no heavy cell lies across it. There
+    are 3 at least.
 
     ``noise_std``: standard deviation of the noise in a cell. At least 1 is assumed, because sampling itself
         is noisy.

@@ -315,9 +315,8 @@ class ChainFit:
         """Let the next run fit products as well. ``draws``: bins of a chain without them."""
         self.pairs, self.effects = pairs, {}
         self.goal, self.ridge = products_goal(pairs, draws)
-        both = zip(pairs.features.tables, pairs.features.halves, self.chain.coarse, strict=True)
-        tables = [(table[label], half[label]) for table, half, label in both]
-        self.numbers, self.halves = [one for one, _ in tables], [half for _, half in tables]
+        both = zip(pairs.features.tables, self.chain.coarse, strict=True)
+        self.numbers = [table[label] for table, label in both]
 
     def _run(self, changed: Collection[int] | None = None) -> None:
         """Fit the columns in their order, or those that are changed, and draw the pool anew."""
@@ -432,23 +431,20 @@ class ChainFit:
         return found
 
     def _products(self, j: int, before: list[int], rows: DrawnColumns) -> list[ProductsFitting]:
-        """Products with all earlier columns, and the same times the outcome, of numbers and of halves."""
+        """Products with all earlier columns, and the same times the outcome."""
         if self.pairs is None:
             return []
-        features = self.pairs.features
+        features, numbers = self.pairs.features, self.numbers
         found: list[ProductsFitting] = []
         outcome = features.outcome
-        for block in range(1 if outcome is None or outcome == j else 3):
-            columns = [i for i in before if block == 0 or i != outcome]
-            numbers = self.halves if block == 2 else self.numbers
-            times = None if block == 0 else outcome
+        for times in (None,) if outcome is None or outcome == j else (None, outcome):
+            columns = [i for i in before if i != times]
             if not columns or not numbers[j].any():
                 continue
-            places = _places(features, columns)
-            here = block * features.size + _places(features, [j])
-            factor = np.zeros(0, np.float32)
+            places, here, factor = _places(features, columns), _places(features, [j]), np.zeros(0, np.float32)
             if times is not None:
-                factor = (OUTCOME_WEIGHT * self.numbers[times][:, 0]).astype(np.float32)
+                here += features.size
+                factor = (OUTCOME_WEIGHT * numbers[times][:, 0]).astype(np.float32)
             products = Products(
                 tuple(columns),
                 tuple(numbers[i] for i in columns),

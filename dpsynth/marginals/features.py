@@ -6,10 +6,8 @@ by their standard deviation under the released marginals. These numbers and the 
 noisy statistics.
 
 A pair of columns has the products of their numbers. If the outcome is one number, these products are also
-multiplied by the outcome. So are those of two ordered columns' halves (above the median or below): an
-interaction may be one of sizes, or of thresholds. A record's products form one vector. It is scaled down to
-a length that half of the base model's samples have. Long vectors belong to rare values, and noise is in
-proportion to the longest.
+multiplied by the outcome. A record's products form one vector. It is scaled down to a length that half of
+the base model's samples have. Long vectors belong to rare values, and noise is in proportion to the longest.
 
 Numbers are rounded to a public step. Sums of products of them are then exact, in any order of the records.
 """
@@ -32,8 +30,7 @@ Floats = NDArray[np.float64]
 _LEAST_DEVIATION = 0.15
 #: No vector counts as shorter: where all columns are constant, all are rounding.
 SHORTEST = 1e-3
-#: Of the products with the outcome: they add an eighth to the noise of the others, and so do those of halves
-#: where all columns are ordered.
+#: Of the products with the outcome: they add an eighth to the noise of the others.
 OUTCOME_WEIGHT = 0.5
 #: Steps of the columns' numbers, of factors that scale vectors down, and of products.
 NUMBER_STEP, SCALE_STEP = 2.0**-12, 2.0**-10
@@ -50,17 +47,11 @@ class PairFeatures:
     ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
     ``cap``: longest vector. Longer ones are scaled down to it.
     ``outcome``: A column of one number, by which the products of all others are multiplied once more.
-    ``halves``, shapes (bins, numbers), optional: numbers whose products are multiplied by the outcome as
-        well, 0 by default.
     """
 
     tables: tuple[NDArray[np.float32], ...]
     cap: float
     outcome: int | None = None
-    halves: tuple[NDArray[np.float32], ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "halves", self.halves or tuple(map(np.zeros_like, self.tables)))
 
     @classmethod
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
@@ -71,9 +62,8 @@ class PairFeatures:
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
-        halves = halves_of(bins, tables)
-        free = cls(tables, np.inf, known, halves)
-        return cls(tables, max(float(np.median(free.lengths(draws))), SHORTEST), known, halves)
+        free = cls(tables, np.inf, known)
+        return cls(tables, max(float(np.median(free.lengths(draws))), SHORTEST), known)
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -87,19 +77,17 @@ class PairFeatures:
 
     @cached_property
     def products(self) -> NDArray[np.bool_]:
-        """Mask of the products, symmetric in each block, shape (size, size) or (size, 3 size).
+        """Mask of the products, symmetric in each block, shape (size, size) or (size, 2 size).
 
         The first block has products of two different columns. The second has those of two columns other than
-        the outcome, times the outcome. The third has the same of their halves.
+        the outcome, times the outcome.
         """
         column = np.repeat(np.arange(len(self.tables)), np.diff(self.ends))
         different = column[:, None] != column[None, :]
         if self.outcome is None:
             return different
         other = column != self.outcome
-        halved = other & np.concatenate([half.any(axis=0) for half in self.halves])
-        blocks = (number[:, None] & number[None, :] for number in (other, halved))
-        return np.hstack([different, *(different & block for block in blocks)])
+        return np.hstack([different, different & other[:, None] & other[None, :]])
 
     @cached_property
     def kinds(self) -> NDArray[np.int64]:
@@ -124,12 +112,11 @@ class PairFeatures:
 
     @cached_property
     def squares(self) -> tuple[NDArray[np.float32], ...]:
-        """Squared length of each bin's numbers and of its halves, column by column, shapes (2, bins)."""
+        """Squared length of each bin's numbers, column by column, shapes (bins,)."""
         return self._squares(np.float32)
 
     def _squares(self, dtype: type[np.floating]) -> tuple[NDArray, ...]:
-        both = zip(self.tables, self.halves, strict=True)
-        return tuple(np.stack([(one.astype(dtype) ** 2).sum(axis=1) for one in column]) for column in both)
+        return tuple((table.astype(dtype) ** 2).sum(axis=1) for table in self.tables)
 
     def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """The numbers of each record, shape (m, size)."""
@@ -138,18 +125,18 @@ class PairFeatures:
     def sums(
         self, draws: NDArray[np.int64], dtype: type[np.floating] = np.float32
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """Arguments of `length_of`, shapes (2, m), (2, m) and (m,).
+        """Arguments of `length_of`, shapes (m,).
 
-        The first are sums of squared lengths over all columns but the outcome, for numbers and halves. The
-        second are those of products over pairs of them. The last is the squared outcome, 0 without one. All
-        terms are positive, so nothing cancels.
+        The first are sums of squared lengths over all columns but the outcome. The second are those of
+        products over pairs of them. The last is the squared outcome, 0 without one. All terms are positive,
+        so nothing cancels.
         """
-        total = np.zeros((2, len(draws)), dtype=dtype)
+        total = np.zeros(len(draws), dtype=dtype)
         pairs, outcome = np.zeros_like(total), np.zeros(len(draws), dtype=dtype)
         for j, squares in enumerate(self.squares if dtype is np.float32 else self._squares(dtype)):
-            square = squares[:, draws[:, j]]
+            square = squares[draws[:, j]]
             if j == self.outcome:
-                outcome = square[0]
+                outcome = square
             else:
                 pairs += total * square
                 total += square
@@ -173,9 +160,8 @@ class PairFeatures:
         values = self.values(draws).astype(dtype)
         if self.outcome is None:
             return [(values, values)]
-        halves = values_of(self.halves, draws).astype(dtype)
         outcome = OUTCOME_WEIGHT * values[:, [self.ends[self.outcome]]]
-        return [(values, values), (values, outcome * values), (halves, outcome * halves)]
+        return [(values, values), (values, outcome * values)]
 
     def mean_and_variance(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Mean and variance of each product over records, of the shape of ``products``."""
@@ -216,20 +202,17 @@ def length_of(
 ) -> NDArray[np.floating]:
     """Length of a vector of products.
 
-    It is sqrt(P + y^2 (w^2 (P + P') + Q)). Q is the sum of the squared lengths of the columns' numbers,
-    without the outcome's. P is that of their products by pairs, P' that of their halves. y^2 is the
-    outcome's, and w its weight.
+    It is sqrt(P + y^2 (w^2 P + Q)). Q is the sum of the squared lengths of the columns' numbers, without the
+    outcome's. P is that of their products by pairs. y^2 is the outcome's, and w its weight.
 
-    ``total``, ``pairs``, shapes (2, ...): Q and Q', P and P'.
-    ``outcome``, shape (...): y^2.
+    ``total``, ``pairs``, ``outcome``, of one shape: Q, P and y^2.
 
     Examples
     --------
-    >>> total, pairs = np.array([14.0, 0.0]), np.array([49.0, 0.0])  # numbers 2, 3, 1: products 6, 2, 3
-    >>> float(length_of(total, pairs, np.zeros(())))
+    >>> float(length_of(np.array(14.0), np.array(49.0), np.zeros(())))  # numbers 2, 3, 1: products 6, 2, 3
     7.0
     """
-    square = pairs[0] + outcome * (OUTCOME_WEIGHT**2 * (pairs[0] + pairs[1]) + total[0])
+    square = pairs + outcome * (OUTCOME_WEIGHT**2 * pairs + total)
     return np.sqrt(np.maximum(square, SHORTEST**2))
 
 
@@ -241,30 +224,18 @@ def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
     )
 
 
-def halves_of(bins: Bins, tables: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
-    """Half of each ordered column of three bins or more, in the place of the rank. All else is 0."""
-    halves = tuple(map(np.zeros_like, tables))
-    for half, grid, binning in zip(halves, bins.grids, bins.binnings, strict=True):
-        apart = grid.size - grid.present
-        if grid.ordered and binning.size - apart > 2:  # of two bins the rank is the half
-            half[:, 0] = bin_numbers(binning, True, apart, halves=True)[:, 0]
-    return halves
-
-
 def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -> NDArray[np.float32]:
     """The numbers of each record, shape (m, numbers of all columns)."""
     # each number of all records after another, which is several times faster
     return np.vstack([table.T.take(draws[:, j], axis=1) for j, table in enumerate(tables)]).T
 
 
-def bin_numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
+def bin_numbers(binning: Binning, ordered: bool, apart: int) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
     ``ordered``: one number, the rank. Otherwise an indicator of each category, or of the second of two.
     ``apart``: last bins of an ordered column, those of special codes or missing values. Each has its own
         number.
-    ``halves``: in the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is
-        in it.
 
     Returns float32 array, shape (bins, numbers).
 
@@ -273,17 +244,13 @@ def bin_numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = F
     >>> binning = Binning(np.arange(3), np.array([0.25, 0.5, 0.25]))
     >>> [round(float(rank), 2) for rank in bin_numbers(binning, ordered=True, apart=0)[:, 0]]
     [-1.41, 0.0, 1.41]
-    >>> binning = Binning(np.arange(4), np.array([0.1, 0.4, 0.2, 0.3]))
-    >>> bin_numbers(binning, ordered=True, apart=0, halves=True)[:, 0].tolist()
-    [-1.0, -1.0, 1.0, 1.0]
     """
     p = np.maximum(binning.probabilities, 1e-9)
     p = p / p.sum()
     if ordered:
         present = p[: len(p) - apart]
         ends = 2 * np.append(0.0, np.cumsum(present)) / present.sum() - 1.0
-        low, high = ends[:-1], ends[1:]
-        ranks = (abs(high) - abs(low)) / (high - low) if halves else (low + high) / 2
+        ranks = (ends[:-1] + ends[1:]) / 2
         table = np.zeros((len(p), 1 + apart))
         table[: len(ranks), 0], table[len(ranks) :, 1:] = ranks, np.eye(apart)
     else:

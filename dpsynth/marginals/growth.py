@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
@@ -30,6 +31,8 @@ from dpsynth.table.grid import Grid
 
 #: Mean size of a standard normal variable.
 _MEAN = math.sqrt(2.0 / math.pi)
+#: Deviations of noise in which a departure is lost, and least expected number of records.
+_LOST, _LEAST_COUNT = 0.5, 1e-9
 #: Expected absolute noise of a table, as a share of the records.
 _NOISE = 0.25
 #: Numbers of ranges of an ordered column: few, so that tables share them.
@@ -77,12 +80,12 @@ class Candidate:
         rows, columns = (self.expected.sum(axis=axis, keepdims=True) for axis in (1, 0))
         return float(np.abs(self.expected - rows * columns / self.expected.sum()).sum())
 
-    def allowance(self, noise_std: float) -> float:
-        """About the distance from the records of a right model with the table's noise: public."""
-        parents = self.expected.sum(axis=-1)
-        rough = np.minimum(_MEAN * np.sqrt(parents / self.draws), 2.0 * parents).sum()
-        sampled = np.minimum(_MEAN * np.sqrt(self.expected), 2.0 * self.expected).sum()
-        return float(sampled + rough + np.minimum(_MEAN * noise_std, self.expected).sum())
+    def explained(self, lost: float) -> float:
+        """What sampling of a right model has beyond ``lost`` in all cells together, on average: public."""
+        deviation = np.sqrt(np.maximum(self.expected, _LEAST_COUNT) * (1.0 + 1.0 / self.draws))
+        beyond = lost / deviation
+        density = np.exp(-(beyond**2) / 2.0) / math.sqrt(2.0 * math.pi)
+        return float((2.0 * (deviation * density - lost * ndtr(-beyond))).sum())
 
 
 class Resolution:
@@ -169,11 +172,12 @@ class Resolution:
 class TableChoiceRelease(ChoiceRelease[Sequence[Sequence[Candidate]]]):
     """One of several tables for each of some columns, by exponential mechanisms on scores of sensitivity 1.
 
-    The score of a table is the sum over its cells |n - expected|, less what sampling and noise explain. One
-    record changes one n by one. All other numbers are released before.
+    The score of a table is the sum over its cells of what |n - expected| has beyond half a deviation of the
+    table's noise, in which the rest would be lost, less what sampling explains. One record changes one n by
+    one. All other numbers are released before.
 
     ``count``: number of choices, at most.
-    ``noise_std``: of a cell of the later tables, for which scores allow.
+    ``noise_std``: of a cell of the later tables, in which small departures are lost.
     ``read_with``: candidates of each choice. A single one is taken without looking at its score.
     """
 
@@ -195,11 +199,12 @@ class TableChoiceRelease(ChoiceRelease[Sequence[Sequence[Candidate]]]):
     def scores(self, records: Records, candidates: Sequence[Candidate]) -> Array:
         """Distance of the records from the model in each table: private, sensitivity 1 each."""
         counted = records.each_count((one.axes for one in candidates), keep=True)
+        lost = float(in_score_steps(_LOST * self.noise_std))
         away = [
-            np.abs(counts - in_score_steps(one.expected)).sum()
+            np.maximum(np.abs(counts - in_score_steps(one.expected)) - lost, 0.0).sum()
             for one, counts in zip(candidates, counted, strict=True)
         ]
-        return np.array(away) - in_score_steps([one.allowance(self.noise_std) for one in candidates])
+        return np.array(away) - in_score_steps([one.explained(lost) for one in candidates])
 
     def __call__(self, records: Records, rng: np.random.Generator) -> list[Candidate]:
         """Choose. A ledger calls it when the choices are posted."""

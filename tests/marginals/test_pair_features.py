@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsynth.marginals.binning import Binning, Bins
-from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures, bin_numbers, halves_of, tables_of
+from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures, bin_numbers
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
@@ -19,8 +19,6 @@ COLUMNS = (
     Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
     Column(name="lab", kind="integer", lower=0, upper=2, missing=True),
 )
-#: those with a half
-ORDERED = ("stage", "lab")
 SIZES = [Grid.from_column(column).size for column in COLUMNS]
 STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
 
@@ -44,19 +42,12 @@ def naive_vector(of: PairFeatures, state: np.ndarray) -> np.ndarray:
 
 def naive_products(of: PairFeatures, state: np.ndarray) -> Iterator[float]:
     for i, j in itertools.combinations(range(len(SIZES)), 2):
-        for a, x in enumerate(of.tables[i][state[i]]):
-            for b, z in enumerate(of.tables[j][state[j]]):
+        for x in of.tables[i][state[i]]:
+            for z in of.tables[j][state[j]]:
                 yield float(x) * float(z)
                 if of.outcome is not None and of.outcome not in (i, j):
                     (y,) = of.tables[of.outcome][state[of.outcome]]
                     yield 0.5 * float(y) * float(x) * float(z)
-                    if COLUMNS[i].name in ORDERED and COLUMNS[j].name in ORDERED and a == b == 0:
-                        yield (
-                            0.5
-                            * float(y)
-                            * float(of.halves[i][state[i]][0])
-                            * float(of.halves[j][state[j]][0])
-                        )
 
 
 @pytest.mark.parametrize("outcome", [None, 0])
@@ -102,15 +93,6 @@ def test_numbers_are_standardised() -> None:
     ranks = bin_numbers(Binning(np.arange(4), p), ordered=True, apart=1)
     assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 3e-4
     assert np.allclose(p @ ranks, 0, atol=3e-4) and np.allclose(p @ ranks**2, 1, atol=1e-3)
-    halves = bin_numbers(Binning(np.arange(4), p), ordered=True, apart=1, halves=True)
-    assert np.all(np.diff(halves[:3, 0]) > 0) and abs(halves[3, 0]) < 3e-4
-    # below the median of the present: .2 and a third of the bin of .3; above it the rest of that and .1
-    np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=3e-4)
-    assert np.allclose(p @ halves, 0, atol=3e-4) and np.allclose(p @ halves**2, 1, atol=1e-3)
-    columns = (*COLUMNS, Column(name="two", kind="ordinal", categories=(0, 1)))
-    bins = bins_of(columns, [np.full(size, 1 / size) for size in (*SIZES, 2)])
-    have = [half.any() for half in halves_of(bins, tables_of(bins))]
-    assert have == [True, True, False, True, False]  # of two bins the rank is the half
     rare = np.array([0.999, 0.001])
     (one,) = bin_numbers(Binning(np.arange(2), rare), ordered=False, apart=0).T
     assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-3)  # not 1 / sqrt(.001): bounded
