@@ -168,7 +168,7 @@ class Function:
         >>> found.cells.astype(int), round(found.beside, 4)
         (array([[1, 0, 0],
                [0, 1, 0],
-               [0, 1, 0]]), 0.0042)
+               [0, 1, 0]]), 0.0041)
         """
         for table, before in ((noisy, expected), (noisy.T, expected.T)):
             cells = table.shape[1]

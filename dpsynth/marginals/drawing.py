@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns, Groups, PlaceTerm, TableTerm, exponentials
+from dpsynth.marginals.terms import ChainTerm, DrawnColumns, StateGroups, PlaceTerm, TableTerm, exponentials
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -40,7 +40,7 @@ class Drawing:
     ``others``: terms of other kinds.
     """
 
-    groups: Groups
+    groups: StateGroups
     base: Floats
     order: Ints
     ends: Doubles
@@ -51,7 +51,7 @@ class Drawing:
     @classmethod
     def of(cls, base: Floats, terms: Sequence[ChainTerm]) -> Drawing:
         """Of terms, and of the log probability of each state before them, shape (states,)."""
-        groups = Groups.of(np.maximum(np.exp(base.astype(np.float64) - base.max()), _RAREST), terms)
+        groups = StateGroups.of(np.maximum(np.exp(base.astype(np.float64) - base.max()), _RAREST), terms)
         own, tables = np.arange(len(groups.first)), list[TableTerm]()
         for term in terms:
             if isinstance(term, TableTerm):

@@ -325,7 +325,7 @@ def exponentials(logits: Floats, out: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class StateGroups:
     """Groups of states that only a term of places tells apart, if any term does.
 
     ``first``, shape (groups,): a state of each. ``group``, shape (states,): of each state.
@@ -342,7 +342,7 @@ class Groups:
     place: PlaceTerm | None
 
     @classmethod
-    def of(cls, mass: Doubles, terms: Sequence[ChainTerm]) -> Groups:
+    def of(cls, mass: Doubles, terms: Sequence[ChainTerm]) -> StateGroups:
         """Of the shares of states before any term, shape (states,)."""
         place = next((term for term in terms if isinstance(term, PlaceTerm)), None)
         others = [term.alike() for term in terms if term is not place]
@@ -381,7 +381,7 @@ def fit_terms(
     terms = (*fixed, *(fitting.term() for fitting in moving))
     if not terms:
         return base
-    groups = Groups.of(law, terms)
+    groups = StateGroups.of(law, terms)
     mass, place = np.bincount(groups.group, law, len(groups.first)), groups.places(rows)
     logits = np.log(groups.sums).astype(np.float32).take(place, axis=1)
     shares = np.empty_like(logits)
