@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns, StateGroups, PlaceTerm, TableTerm, exponentials
+from dpsynth.marginals.terms import ChainTerm, DrawnColumns, PlaceTerm, StateGroups, TableTerm, exponentials
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
