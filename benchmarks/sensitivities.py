@@ -47,7 +47,7 @@ from dpsynth.patients.reader import reader_of
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
-from dpsynth.privacy.release import CriticRelease, GaussianRelease
+from dpsynth.privacy.release import ChoiceRelease, CriticRelease, GaussianRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.marginals import Statistics
 from dpsynth.table import Column, Schema
@@ -165,7 +165,7 @@ class ChoiceMeter(Meter):
             choices.append(np.asarray(scores) * epsilon / 2)  # up to a constant, which a range does not see
             return int(order.integers(len(scores)))
 
-        with mock.patch("dpsynth.marginals.statistics.choose", choose), records.opened():
+        with mock.patch(f"{type(self.posted.release).__module__}.choose", choose), records.opened():
             self.posted.release(records, order)
         self.sizes = [len(choice) for choice in choices]
         if len(self.sizes) > self.count:
@@ -231,9 +231,9 @@ def meters_of(posted: Posted, nobody: pd.DataFrame) -> list[Meter]:
     """How a release is measured. A critic's steps need more than the release, see `critic_rows`."""
     if isinstance(posted.release, GaussianRelease):
         return [GaussianMeter(posted, nobody)]
-    if posted.name == "base model edges":
-        choices = ChoiceMeter(replace(posted, name="base model edges: range of the loss over ε"))
-        return [ScoreMeter(replace(posted, name="base model edges: score"), choices), choices]
+    if isinstance(posted.release, ChoiceRelease):
+        choices = ChoiceMeter(replace(posted, name=f"{posted.name}: range of the loss over ε"))
+        return [ScoreMeter(replace(posted, name=f"{posted.name}: score"), choices), choices]
     if isinstance(posted.release, CriticRelease):
         return []
     raise SystemExit(f"{posted.name}: nothing here measures such a release")
@@ -704,7 +704,7 @@ class World:
 
 def default(base_model: Any = None, *, all_parts: bool = True) -> DPMarginals:
     model = DPMarginals(EPSILON, DELTA, random_state=0)
-    model._statistics = Statistics(base_model, all_parts, all_parts)
+    model._statistics = Statistics(base_model, all_parts, 2 * all_parts)
     return model
 
 
