@@ -33,10 +33,11 @@ from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.lazy import load_tensorflow_quietly
+from dpsynth.marginals.statistics import TablesRelease
 from dpsynth.patients.schema import schema_of
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.records import FrameRecords
-from dpsynth.privacy.release import GaussianRelease, Plan
+from dpsynth.privacy.release import ChoiceRelease, GaussianRelease, Plan
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
@@ -46,6 +47,8 @@ from dpsynth.table.schema import TableSchema
 from dpsynth.wgan.networks import coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
+#: Their mechanism is the same whatever they choose or count. Others have points or weights of their own.
+_ALIKE = (ChoiceRelease, TablesRelease)
 #: Number of records that a schema without a public one is given.
 UNKNOWN_N = 1000
 #: Made-up records of a fit, at most: no audit looks at their number.
@@ -91,10 +94,11 @@ class Releases:
 
     @property
     def mechanisms(self) -> dict[str, int]:
-        """Name and place of each to audit. Releases of one class, cost and sensitivity are one mechanism."""
+        """Name and place of each to audit. Choices and tables of equal cost and sensitivity are one."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for place, release in enumerate(self.releases):
-            key = type(release), release.name, str(release.event), release.sensitivity
+            own = None if isinstance(release, _ALIKE) else place
+            key = type(release), release.name, str(release.event), release.sensitivity, own
             found.setdefault(key, []).append(place)
         names = self.names
         told = {

@@ -305,7 +305,7 @@ class Remembered(FrameRecords):
         return self._once("sums", lambda: super(Remembered, self)._sums(of, columns))
 
     def _once(self, name: str, count: Any) -> Any:
-        kept = self.__dict__.setdefault("_kept", {})
+        kept = self.__dict__.setdefault("_answers", {})
         if name not in kept:
             kept[name] = count()
         return [array.copy() for array in kept[name]]

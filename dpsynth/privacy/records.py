@@ -198,14 +198,15 @@ class Records(ABC):
 
         ``keep``: a later reading wants the same axes again, and takes what is kept with the records.
         """
-        self._check_open()
 
         def counted(some: list[tuple[Axis, ...]]) -> Iterator[NDArray[np.int64]]:
             new = [axes for axes in some if axes not in self._kept]
             found = dict(zip(new, self.counts(new), strict=True)) if new else {}
             for axes in some:
+                self._check_open()
                 counts = found[axes] if axes in found else self._kept[axes]
                 if keep and axes in found and counts.size <= self._room:
+                    counts.flags.writeable = False
                     self._kept[axes] = counts
                     self._room -= counts.size
                 yield counts

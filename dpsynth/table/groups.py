@@ -41,7 +41,11 @@ class Group(BaseModel):
     @field_validator("columns", mode="before")
     @classmethod
     def _listed(cls, given: Any) -> Any:
-        return (given,) if isinstance(given, str) else given
+        if isinstance(given, str):
+            return (given,)
+        if not given:
+            raise ValueError("columns of a group must name at least one column")
+        return given
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the names that belong to the group, in their order."""
@@ -69,12 +73,12 @@ def check_groups(
     names, seen = [column.name for column in columns], set[str]()
     for group in groups:
         if group.at_most < 1:
-            raise ValueError(f"groups: at_most must be at least 1, got {group.at_most}")
+            raise ValueError(
+                f"groups: at_most of {few(group.columns)} must be at least 1, got {group.at_most}"
+            )
         for name in group.columns:
             if not any(map(_pattern(name).fullmatch, names)):
                 raise ValueError(f"groups: {name!r} is the name of no column (columns: {few(names)})")
-        if not group.columns:
-            raise ValueError("groups: columns must name at least one column")
         own = group.among(names)
         for column in columns:
             if column.name in own:

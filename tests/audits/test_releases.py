@@ -125,6 +125,9 @@ def test_rounds_of_equal_noise_are_audited_once():
     ]
     audited = audit_one(of, "further tables, 2 times", trials=100, steps=1, rng=np.random.default_rng(0))
     assert audited.name == "further tables, 2 times"
+    # two scores of a regression have points and bounds of their own, though their cost and words are the same
+    counts = next(one for one in of.releases if one.name == "single-column counts")
+    assert len(replace(of, releases=(counts, counts), plan=None).mechanisms) == 2
 
 
 PATIENTS = VISITS.with_n_public(300)

@@ -184,8 +184,13 @@ def test_tables_are_kept_for_a_later_reading(monkeypatch: pytest.MonkeyPatch) ->
         for one, other in zip(records.each_count(tables), expected, strict=True):
             np.testing.assert_array_equal(one, other)
         assert counted == [len(tables) - 3]
-    with pytest.raises(PrivacyError):
-        next(records.each_count(tables[:1]))
+    with records.opened():
+        begun = records.each_count(tables[:2])
+        with pytest.raises(ValueError):
+            next(begun)[:] = 0
+    for late in (begun, records.each_count(tables[:1])):
+        with pytest.raises(PrivacyError):
+            next(late)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.6])

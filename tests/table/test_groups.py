@@ -60,7 +60,7 @@ def test_groups_follow_their_columns() -> None:
     [
         ({"groups": ({"columns": "ops_*", "at_most": 2},)}, r"'ops_\*' is the name of no column"),
         ({"groups": ({"columns": (), "at_most": 2},)}, "must name at least one column"),
-        ({"groups": ({"columns": "icd_*", "at_most": 0},)}, "at_most must be at least 1, got 0"),
+        ({"groups": ({"columns": "icd_*", "at_most": 0},)}, "at_most of icd_. must be at least 1, got 0"),
         ({"groups": ({"columns": "icd_*", "at_most": "2"},)}, "at_most must be a valid integer, got '2'"),
         ({"groups": ({"columns": "icd_*", "most": 2},)}, "most is not a known key"),
         ({"groups": ({"columns": "icd_*", "at_most": 2},) * 2}, "'icd_401' is in two groups"),
