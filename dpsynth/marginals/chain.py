@@ -32,7 +32,7 @@ from dpsynth.marginals.drawing import Drawing
 from dpsynth.marginals.growth import TableCells
 from dpsynth.marginals.network import BayesianNetwork, cells_of
 from dpsynth.marginals.statistics import PairwiseStatistics
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns, TableTerm
+from dpsynth.marginals.terms import ChainTerm, DrawnColumns, Sent, TableTerm
 from dpsynth.parallel import in_blocks
 from dpsynth.table.draws import grouped
 
@@ -46,7 +46,7 @@ _BLOCK = 8192
 
 @record
 @dataclass(frozen=True, eq=False)
-class Conditional:
+class Conditional(Sent):
     """The distribution of a column given those before it.
 
     ``base``, shape (states,): log probability before any term.

@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +67,16 @@ class DrawnColumns:
         return DrawnColumns(self.states[:, records], self.scores[:, records])
 
 
+class Sent:
+    """A dataclass that goes to other processes without what is computed from its fields, which is large."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
 @record
 @dataclass(frozen=True, eq=False)
-class ChainTerm(ABC):
+class ChainTerm(Sent, ABC):
     """What earlier columns add to the log probability of each state of a column."""
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -203,9 +204,10 @@ def test_products_bring_pairs_that_no_table_holds(released):
 
 
 def test_a_saved_chain_draws_the_same_records(released):
-    """Catches a term that a file forgets."""
+    """Catches a term that a file forgets, and tables for drawing that are sent to every worker."""
     chain = chain_of(cohort(), SCHEMA, released, np.random.default_rng(5), pairs=2.0)
     again = read_back(chain)
+    assert len(pickle.dumps(chain)) < 1.1 * len(pickle.dumps(again))  # it has drawn, for its fit
     kinds = {type(term).__name__ for column in chain.conditionals for term in column.terms}
     assert kinds == {"TableTerm", "Products", "Coupling"}
     for n in (0, 1, 5000):

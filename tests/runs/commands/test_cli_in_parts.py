@@ -54,7 +54,8 @@ def test_fit_and_sample(data, folder, capsys, request):
         request.getfixturevalue("in_threads")
     assert main(f"{FIT} --data {data} --out model --json".split()) == 0
     fitted = json.loads(capsys.readouterr().out)
-    assert [entry["name"] for entry in fitted["entries"]] == ["single-column counts", "base model tables"]
+    names = ["single-column counts", "base model tables", "pairwise statistics"]
+    assert [entry["name"] for entry in fitted["entries"]] == names
     if data != "parts":  # from here on all models are alike
         return
     sample = "sample model -n 100 --partitions 2 --workers 1 --seed 3 --out drawn"
