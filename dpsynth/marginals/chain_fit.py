@@ -279,22 +279,15 @@ class ChainFit:
         means: dict[Family, Doubles] = {}
         for some in together.values():  # tables with the same cells of the child
             child = np.eye(some[0].shape[-1], dtype=np.float32)[some[0].labels[-1]]
-            parents = [self._parents(cells) for cells in some]
-            sums = indicators(parents, [math.prod(cells.shape[:-1]) for cells in some]).T @ (shares.T @ child)
-            ends = np.cumsum([math.prod(cells.shape[:-1]) for cells in some])
-            for cells, own in zip(some, np.split(sums, ends[:-1]), strict=True):
+            parents = [cells.term(np.zeros((0, 0), np.float32)).cells(self.rows) for cells in some]
+            sizes = [math.prod(cells.shape[:-1]) for cells in some]
+            sums = indicators(parents, sizes).T @ (shares.T @ child)
+            for cells, own in zip(some, np.split(sums, np.cumsum(sizes)[:-1]), strict=True):
                 means[cells.columns] = own.reshape(cells.shape) * (self.n / self.pool)
         return [
             Candidate(cells, resolution.axes(cells), means[cells.columns], self.pool / self.n)
             for cells in tables
         ]
-
-    def _parents(self, cells: TableCells) -> Ints:
-        """Cell of the parents of each of the pool's records."""
-        parents = np.zeros(self.pool, np.int64)
-        for i, labels, size in zip(cells.columns[:-1], cells.labels, cells.shape, strict=False):
-            parents = parents * size + labels[self.rows.states[i]]
-        return parents
 
     def grow(self, chosen: Sequence[Candidate], noisy: Mapping[Family, Doubles], noise_std: float) -> None:
         """Add a round of counted tables, and fit the columns anew to which they say something."""

@@ -55,7 +55,7 @@ class GrownTable:
 
     def term(self, effects: NDArray[np.float32]) -> TableTerm:
         """A term of the chain with these effects."""
-        return TableTerm(self.cells.columns[:-1], self.cells.labels[:-1], self.cells.labels[-1], effects)
+        return self.cells.term(effects)
 
     def exceptions(self, rows: DrawnColumns, shares: NDArray[np.float32]) -> TableTerm:
         """A term that makes exceptions from the table's function as frequent as the counts prove.

@@ -18,12 +18,14 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, equal_mass
 from dpsynth.marginals.statistics import Family
+from dpsynth.marginals.terms import TableTerm
 from dpsynth.privacy.exponential_mechanism import choose, in_score_steps
 from dpsynth.privacy.records import GridAxis, Records
 from dpsynth.privacy.release import Array, ChoiceRelease, Ints
@@ -58,6 +60,10 @@ class TableCells:
     def shape(self) -> tuple[int, ...]:
         """Cells of each column."""
         return tuple(int(label.max()) + 1 for label in self.labels)
+
+    def term(self, effects: NDArray[np.float32]) -> TableTerm:
+        """A term of the chain with these effects, shape (cells of the parents, cells of the child)."""
+        return TableTerm(self.columns[:-1], self.labels[:-1], self.labels[-1], effects)
 
 
 @dataclass(frozen=True, eq=False)

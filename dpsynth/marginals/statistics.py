@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,6 @@ from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Counting, Grid, make_grids
 from dpsynth.table.schema import Schema
-
-if TYPE_CHECKING:
-    pass
-
 
 # ------------------------------------------------------------------------------------------------
 # Noisy counts of every column's values: the first statistic of a run, used by all others.
