@@ -14,7 +14,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.marginals.terms import ChainTerm, DrawnColumns, PlaceTerm, StateGroups, TableTerm, exponentials
+from dpsynth.marginals.terms import (
+    ChainTerm,
+    DrawnColumns,
+    PlaceTerm,
+    Products,
+    StateGroups,
+    TableTerm,
+    exponentials,
+)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -37,7 +45,7 @@ class Drawing:
     ``order``, shape (states,): states in the order of their groups.
     ``ends``, shape (places * states,): ends of their shares in their groups, one group after another.
     ``tables``: sums of tables with the groups as cells. ``effects``: those of each, shape (groups, cells).
-    ``others``: terms of other kinds.
+    ``products``: all terms of products as one. ``others``: terms of other kinds.
     """
 
     groups: StateGroups
@@ -46,6 +54,7 @@ class Drawing:
     ends: Doubles
     tables: tuple[TableTerm, ...]
     effects: tuple[Floats, ...]
+    products: ProductSums
     others: tuple[ChainTerm, ...]
 
     @classmethod
@@ -74,7 +83,8 @@ class Drawing:
             ends.T.ravel(),
             tuple(tables),
             tuple(np.ascontiguousarray(table.effects.T) for table in tables),
-            tuple(term for term in terms if not isinstance(term, TableTerm | PlaceTerm)),
+            ProductSums.of([term for term in terms if isinstance(term, Products)], groups.first),
+            tuple(term for term in terms if not isinstance(term, TableTerm | PlaceTerm | Products)),
         )
 
     def draw(self, rows: DrawnColumns, mark: Doubles) -> Ints:
@@ -105,9 +115,56 @@ class Drawing:
         logits = self.base.take(place, axis=1)
         for table, effects in zip(self.tables, self.effects, strict=True):
             logits += effects.take(table.cells(rows), axis=1)
+        if self.products.tables:
+            logits += self.products.logits(rows)
         for term in self.others:
             logits += term.logits(rows, self.groups.first)
         return logits
+
+
+@dataclass(frozen=True, eq=False)
+class ProductSums:
+    """Terms of products as sums over the earlier columns, of numbers that each of their states gives.
+
+    A product's effects times the numbers of a state are the same for all records, so they are multiplied once.
+
+    ``columns``: earlier columns. ``tables``, shapes (states, numbers): what each state adds to the numbers.
+    ``factors``: columns, numbers of their states, and the sums that these multiply.
+    ``child``, shape (groups, numbers): those of the groups.
+    """
+
+    columns: tuple[int, ...]
+    tables: tuple[Floats, ...]
+    factors: tuple[tuple[int, Floats, slice], ...]
+    child: Floats
+
+    @classmethod
+    def of(cls, terms: Sequence[Products], first: Ints) -> ProductSums:
+        """Of terms, for these states."""
+        ends = np.cumsum([0, *(term.child.shape[1] for term in terms)])
+        parts = [slice(a, b) for a, b in pairwise(ends)]
+        tables = dict[int, Floats]()
+        for term, part in zip(terms, parts, strict=True):
+            rows = np.cumsum([0, *(numbers.shape[1] for numbers in term.numbers)])
+            for column, numbers, (a, b) in zip(term.columns, term.numbers, pairwise(rows), strict=True):
+                table = tables.setdefault(column, np.zeros((len(numbers), ends[-1]), np.float32))
+                table[:, part] = numbers @ term.effects[a:b]
+        factors = tuple(
+            (term.outcome, term.times, part)
+            for term, part in zip(terms, parts, strict=True)
+            if term.outcome is not None
+        )
+        child = np.hstack([np.empty((len(first), 0), np.float32), *(term.child[first] for term in terms)])
+        return cls(tuple(tables), tuple(tables.values()), factors, child)
+
+    def logits(self, rows: DrawnColumns) -> Floats:
+        """Shape (groups, n)."""
+        sums = np.zeros((rows.states.shape[1], self.child.shape[1]), np.float32)
+        for column, table in zip(self.columns, self.tables, strict=True):
+            sums += table.take(rows.states[column], axis=0)
+        for column, times, part in self.factors:
+            sums[:, part] *= times.take(rows.states[column])[:, None]
+        return np.asarray(self.child @ sums.T)
 
 
 def sum_of_tables(one: TableTerm, other: TableTerm, most: int) -> TableTerm | None:

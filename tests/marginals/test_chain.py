@@ -17,6 +17,7 @@ from stored import read_back
 
 from dpsynth.marginals.chain import Conditional
 from dpsynth.marginals.coupling import Coupling, score_ends
+from dpsynth.marginals.drawing import ProductSums
 from dpsynth.marginals.terms import (
     DrawnColumns,
     Products,
@@ -87,6 +88,26 @@ def test_products_times_the_outcome_are_its_interaction():
     np.testing.assert_allclose(products.logits(rows)[1], expected, atol=1e-6)
     again = read_back(products)
     np.testing.assert_array_equal(again.logits(rows), products.logits(rows))
+
+
+@pytest.mark.parametrize("outcomes", [(None,), (0,), (None, 0), (0, None)])
+def test_sums_of_products_are_those_of_their_terms(outcomes):
+    """Catches numbers of other columns or states, and an outcome that multiplies both terms or none."""
+    rng = np.random.default_rng(0)
+    rows = rows_of(*rng.integers(0, 4, (3, 500)))
+    numbers = [rng.standard_normal((4, k)).astype(np.float32) for k in (1, 2, 3)]
+
+    def term(outcome: int | None, width: int) -> Products:
+        columns = (2, 1, 0) if outcome is None else (1, 2)
+        size = sum(numbers[column].shape[1] for column in columns)
+        effects = rng.standard_normal((size, width)).astype(np.float32)
+        child = rng.standard_normal((5, width)).astype(np.float32)
+        own = tuple(numbers[column] for column in columns)
+        return Products(columns, own, outcome, np.arange(4, dtype=np.float32), child, effects)
+
+    terms, first = [term(outcome, k + 1) for k, outcome in enumerate(outcomes)], np.array([4, 0, 2])
+    expected = sum(each.logits(rows, first) for each in terms)
+    np.testing.assert_allclose(ProductSums.of(terms, first).logits(rows), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_noise_is_shrunk():
