@@ -161,7 +161,7 @@ def page(records: list[dict[str, Any]]) -> str:
         "Other work shared the machine, so time on the wall is left out. Exponents are slopes of log time by",
         "least squares. Fixed parts, such as choosing the noise, make them small where tables are small.",
         "",
-        f"The default equals the base model alone if there are more than {MOST_PRODUCTS:,} products of columns.",
+        f"The default equals the base model alone if columns have more than {MOST_PRODUCTS:,} products.",
         "Slow steps of an evaluation read a random part of a large table.",
     ]
     for stage in STAGES:

@@ -126,7 +126,7 @@ class Drawing:
 class ProductSums:
     """Terms of products as sums over the earlier columns, of numbers that each of their states gives.
 
-    A product's effects times the numbers of a state are the same for all records, so they are multiplied once.
+    Effects times the numbers of a state are the same for all records, so they are multiplied once.
 
     ``columns``: earlier columns. ``tables``, shapes (states, numbers): what each state adds to the numbers.
     ``factors``: columns, numbers of their states, and the sums that these multiply.
