@@ -471,6 +471,7 @@ def plan(
     own = float(given.epsilon)
     planned = {each: _planned(schema, n, given, each, also) for each in sorted({*EPSILONS, own})}
     at = planned[own]
+    parts = [part.at(schema, float(n)) for part in also] if isinstance(at, str) else at
     return BudgetPlan(
         n,
         len(levels.modelled) if levels is schema else len(schema),
@@ -481,7 +482,7 @@ def plan(
         () if isinstance(at, str) else tuple(_advice(levels.ungrouped.modelled, n, at)),
         tuple(unreviewed),
         schema.unconfirmed,
-        tuple(_capital(caution) for part in also for caution in part.at(schema, float(n)).cautions),
+        tuple(_capital(line) for part in parts for line in part.cautions),
         schema.counted,
     )
 

@@ -135,6 +135,18 @@ def test_a_plan_has_the_codes():
     assert not found.advice
 
 
+@pytest.mark.parametrize(("most", "limits"), [(12, ["icd_*: 12"]), (2, [])])
+def test_a_plan_warns_of_limits_that_take_the_budget(most, limits):
+    """An owner who does not learn that a large limit leaves the other columns nearly nothing."""
+    codes = [Column(name=f"icd_{k}", kind="binary", categories=(0, 1)) for k in range(40)]
+    columns = (*codes, Column(name="died", kind="binary", categories=(0, 1)))
+    group = {"columns": "icd_*", "at_most": most}
+    schema = Schema(columns=columns, outcome="died", n_public=4_000, groups=(group,))
+    found = dpsynth.plan(schema).cautions
+    assert len(found) == len(limits)
+    assert all(limit in line for limit, line in zip(limits, found, strict=True))
+
+
 @pytest.mark.slow
 def test_a_table_in_parts_gives_the_same_model(frame, tmp_path):
     """Sums of parts that are not those of the whole table."""

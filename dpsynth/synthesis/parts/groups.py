@@ -8,8 +8,10 @@ from typing import Self
 
 import numpy as np
 
+from dpsynth.checks import few
 from dpsynth.marginals.groups import Beside, GroupsRelease, OtherColumns
 from dpsynth.marginals.latent import LatentGaussian
+from dpsynth.privacy.profile import percent
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.base_model import Samples
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
@@ -19,6 +21,8 @@ from dpsynth.table.schema import Schema, TableSchema
 _RECORDS = 5_000
 #: What the deviation of the noise of codes counts for, where that of the other parts counts for 1.
 _WORTH = 2.0
+#: Share of the codes from which on an owner hears of it.
+_MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,17 @@ class Groups(Part[LatentGaussian]):
         """One release."""
         release = self.release
         return (Statistic(release.name, (release.event,), noise_std=release.noise_std),)
+
+    @property
+    def cautions(self) -> list[str]:
+        """That the other columns have little of the budget, where limits are large."""
+        if self.share is None or self.share <= _MOST:
+            return []
+        limits = ", ".join(f"{few(group.columns)}: {group.at_most}" for group in self.schema.groups)
+        return [
+            f"the groups' limits (at_most of {limits}) give {percent(self.share)} % of the budget to codes. "
+            "If few rows have so many codes, choose smaller limits"
+        ]
 
     def read(self, reading: Reading) -> LatentGaussian:
         """Count codes, and fit their model given the other columns of samples."""
