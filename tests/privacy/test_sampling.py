@@ -1,3 +1,8 @@
+import time
+from fractions import Fraction
+from itertools import accumulate
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,7 +11,7 @@ from scipy import stats
 
 from dpsynth.errors import InputError
 from dpsynth.privacy import sampling
-from dpsynth.privacy.sampling import poisson_batches
+from dpsynth.privacy.sampling import BinomialSizes, poisson_batches
 
 
 def membership(batches, n):
@@ -72,17 +77,48 @@ def test_records_and_pairs_are_independent():
     assert np.abs((lagged - steps * q) / np.sqrt(steps * q * (1 - q))).max() < 4.5
 
 
-def test_blocks_are_drawn_afresh(monkeypatch):
-    """Catches steps whose sample is that of a step in another block: random numbers are drawn by blocks."""
-    monkeypatch.setattr(sampling, "_MASK_BLOCK", 400)
-    mask = membership(poisson_batches(np.random.default_rng(3), 100, 0.5, 30, 64), 100)
-    assert len(np.unique(mask, axis=0)) == 30
-    assert (mask[:, None] != mask).sum(axis=2)[np.triu_indices(30, 1)].min() > 20  # 50 on average
+@pytest.mark.parametrize(("n", "prob"), [(1, 0.3), (7, 0.5), (60, 0.9), (120, 1 / 3), (200, 2e-4)])
+def test_sizes_have_the_exact_distribution(n, prob):
+    """Catches ends that are floats, a ratio upside down and sizes that are left out, by exact fractions."""
+    found, q = BinomialSizes.of(n, prob), Fraction(prob)
+    weights = [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
+    below = list(accumulate(weights))
+    assert below[found.smallest - 1] < Fraction(1, 2**230) if found.smallest else True
+    for k, end in enumerate(found.ends, found.smallest):
+        assert abs(Fraction(end, 2**256) - below[k]) < Fraction(1, 2**230)
+    assert sum(weights[found.smallest + len(found.ends) + 1 :]) < Fraction(1, 2**230)
+
+
+def test_sizes_of_ten_million_records():
+    """Catches weights that lose their bits far from the most likely size."""
+    found = BinomialSizes.of(10**7, 2048e-7)
+    sizes = np.arange(found.smallest, found.smallest + len(found.ends))
+    ends = np.array([end / 2**256 for end in found.ends])
+    np.testing.assert_allclose(ends, stats.binom(10**7, 2048e-7).cdf(sizes), rtol=1e-7, atol=1e-12)
+
+
+def test_more_bits_decide(monkeypatch):
+    """Catches a size that its first bits alone decide: with 8 of them, most numbers are at an end."""
+    monkeypatch.setattr(sampling, "_FIRST", 8)
+    BinomialSizes.of.cache_clear()
+    sizes = BinomialSizes.of(300, 0.5).draw(np.random.default_rng(2), 20_000)
+    BinomialSizes.of.cache_clear()
+    observed = np.bincount(sizes, minlength=301)
+    expected = 20_000 * stats.binom(300, 0.5).pmf(np.arange(301))
+    keep = expected > 20
+    assert ((observed - expected)[keep] ** 2 / expected[keep]).sum() < stats.chi2(keep.sum()).isf(1e-4)
+
+
+def test_work_is_that_of_a_batch():
+    """Catches a sampler that reads all records: a hundred batches of ten million of them take no seconds."""
+    start = time.process_time()
+    poisson_batches(np.random.default_rng(0), 10**7, 2048e-7, 100, 2048)
+    assert time.process_time() - start < 2.0  # 0.01 s; masks of all records took 7
 
 
 @pytest.mark.parametrize("units", [0.25, 1.0, 1.75])
 def test_probabilities_finer_than_16_bits(units):
-    """Catches a probability rounded to its first 16 bits: only the second draw decides here."""
+    """Catches a probability that is rounded."""
     n, steps = 200_000, 60
     prob = units / 65536
     total = int((poisson_batches(np.random.default_rng(5), n, prob, steps, 64) >= 0).sum())
