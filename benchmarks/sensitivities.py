@@ -812,6 +812,7 @@ CRITICS: dict[str, tuple[dict[str, Any], str]] = {
         {"critic_constraint": "none", "penalty": "data", "activation": "leaky_relu"},
         "layerwise",
     ),
+    "penalty at records, optimal": ({"penalty": "data", "penalty_weight": 0.5}, "optimal"),
     "penalty at public points": ({"critic_constraint": "none", "penalty": "public"}, "optimal"),
     "clipping": ({"clip_norm": 0.3, "critic_constraint": "none"}, "spherical"),
 }

@@ -53,11 +53,6 @@ class WganOptions(FitOptions):
         if self.epsilon is None:
             return self
         training = self.training or TrainingSettings()
-        if training.penalty == "data" and self.noise_shape not in ("spherical", "layerwise"):
-            raise PrivacyError(
-                "noise_shape must be 'spherical' or 'layerwise' with penalty 'data', which has no "
-                f"componentwise bound, got {self.noise_shape!r}"
-            )
         if training.clip_norm is not None and self.noise_shape != "spherical":
             raise PrivacyError(f"noise_shape must be 'spherical' with clip_norm, got {self.noise_shape!r}")
         return self
