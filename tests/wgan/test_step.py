@@ -39,7 +39,7 @@ def records(n, seed=0):
 
 def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None, **more):
     options, shape = CASES[case]
-    small = dict(critic_hidden=(8, 6), generator_hidden=(5,), latent=3, critic_steps=1)
+    small = dict(critic_hidden=(8, 6), generator_hidden=(5,), latent=3, critic_steps=1, penalty="none")
     settings = TrainingSettings(**small | options | more)
     plan = Plan(
         sampling_prob=0.5, expected_batch=n / 2, steps=steps, noise_multiplier=multiplier, noise_shape=shape
@@ -139,7 +139,7 @@ def test_the_rounding_of_a_large_batch_stays_within_the_noise(shape):
     With large biases every unit is on. A component then varies between records by its rounding alone.
     """
     n, layout = 2000, Layout(6)
-    small = dict(critic_hidden=(32, 32), generator_hidden=(5,), latent=3)
+    small = dict(critic_hidden=(32, 32), generator_hidden=(5,), latent=3, penalty="none")
     settings = TrainingSettings(activation="leaky_relu", **small)
     plan = Plan(sampling_prob=1.0, expected_batch=n, steps=5, noise_multiplier=1.0, noise_shape=shape)
     points = np.random.default_rng(0).random((n, 6)).astype(np.float32)
