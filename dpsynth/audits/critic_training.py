@@ -371,7 +371,7 @@ def _noise_of(plan: Plan) -> float:
 
 
 def public_points(layout: Layout, n: int = 1000) -> np.ndarray:
-    """Uniform points of a layout, the same at each call, for a penalty at points without records: (n, dim)."""
+    """Uniform points of a layout, always the same, for a penalty at points without records: (n, dim)."""
     rng = np.random.default_rng(0)
     points = np.zeros((n, layout.dim), np.float32)
     points[:, : layout.n_numeric] = rng.random((n, layout.n_numeric))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dpsynth.files.codec import record
 from dpsynth.table.encoder import Encoder, interval_ends, locate, put
-from dpsynth.table.grid import Grid
+from dpsynth.table.grid import Grid, Marginals
+from dpsynth.table.schema import Schema
 
 
 @record
@@ -35,6 +36,9 @@ class IntervalEncoder(Encoder):
     >>> encoder.layout.dim, codes[0].tolist()
     (1, [0, 1, 2])
     """
+
+    def __init__(self, schema: Schema, marginals: Marginals | None) -> None:
+        super().__init__(schema, marginals)
 
     @property
     def calibrated(self) -> bool:
