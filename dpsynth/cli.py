@@ -18,7 +18,7 @@ import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
 from dpsynth.runs.commands import account, attack, console, data, evaluate, ledger, models, run
-from dpsynth.runs.commands.generator_options import GeneratorCommand
+from dpsynth.runs.commands.own_options import GeneratorCommand
 
 app = typer.Typer(
     name="dpsynth",

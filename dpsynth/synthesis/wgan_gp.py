@@ -189,9 +189,9 @@ class DPWGANGP(Synthesizer):
         """
         if epsilon is not None:
             warnings.warn(
-                f"HealthGAN at epsilon {epsilon:g}: its penalty is at records, its critic free. "
+                f"HealthGAN at epsilon {epsilon:g}: its penalty is at records, its WGAN critic free. "
                 "The noise is usually far above the gradient then, and the generator learns little. "
-                "DPWGANGP() trains a critic that needs less noise",
+                "DPWGANGP() has a WGAN critic that needs less noise",
                 OwnerWarning,
                 stacklevel=2,
             )

@@ -15,7 +15,7 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.generator_options import generator_options
+from dpsynth.runs.commands.own_options import generator_options
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from dpsynth import progress
 from dpsynth.errors import ConfigError, InputError, RunError
 from dpsynth.files.storage import claimed, write_folder
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.generator_options import generator_options, options_as_given
+from dpsynth.runs.commands.own_options import generator_options, options_as_given
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.results import Evaluation

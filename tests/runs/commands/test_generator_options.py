@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from dpsynth.errors import InputError
-from dpsynth.runs.commands.generator_options import GeneratorCommand, generator_options, option_names
+from dpsynth.runs.commands.own_options import GeneratorCommand, generator_options, option_names
 from dpsynth.synthesis.generators import GENERATORS
 
 
