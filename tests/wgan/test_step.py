@@ -24,6 +24,7 @@ CASES = {
         dict(activation="leaky_relu", critic_constraint="none", penalty="data", penalty_weight=0.5),
         "spherical",
     ),
+    "penalty at records, optimal": (dict(penalty="data", penalty_weight=0.5), "optimal"),
     "penalty at public points": (dict(critic_constraint="none", penalty="public"), "optimal"),
     "clipping": (dict(clip_norm=0.3, critic_constraint="none"), "spherical"),
 }
