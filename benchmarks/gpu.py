@@ -39,7 +39,7 @@ def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
     points = rng.random((4 * batch, COLUMNS), dtype=np.float32)
     settings = TrainingSettings(critic_hidden=(width,) * 3, generator_hidden=(width, width))
     plan = Plan(sampling_prob=0.25, expected_batch=float(batch), steps=steps, noise_multiplier=1.0)
-    return TrainingRun(points, Layout(COLUMNS), settings, plan, bank=None, in_graph=in_graph)
+    return TrainingRun(points, Layout(COLUMNS), settings, plan, bank=points, in_graph=in_graph)
 
 
 def arguments_of(trainer) -> tuple:

@@ -812,10 +812,17 @@ CRITICS: dict[str, tuple[dict[str, Any], str]] = {
         {"critic_constraint": "none", "penalty": "data", "activation": "leaky_relu"},
         "layerwise",
     ),
+    "penalty at records, optimal": ({"penalty": "data", "penalty_weight": 0.5}, "optimal"),
     "penalty at public points": ({"critic_constraint": "none", "penalty": "public"}, "optimal"),
     "clipping": ({"clip_norm": 0.3, "critic_constraint": "none"}, "spherical"),
 }
-SMALL_NETS = {"critic_hidden": (8, 6), "generator_hidden": (5,), "latent": 3, "critic_steps": 1}
+SMALL_NETS = {
+    "critic_hidden": (8, 6),
+    "generator_hidden": (5,),
+    "latent": 3,
+    "critic_steps": 1,
+    "penalty": "none",
+}
 
 
 def grid_of(layout: Any, places: int) -> Floats:

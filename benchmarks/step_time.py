@@ -56,7 +56,8 @@ class Loop:
         )
         points = np.random.default_rng(0).random((self.n, self.dim), dtype=np.float32)
         layout = Layout(self.dim)
-        self.trainer = TrainingRun(points, layout, self.settings, plan, bank=None)
+        bank = points if self.settings.penalty == "public" else None
+        self.trainer = TrainingRun(points, layout, self.settings, plan, bank=bank)
         start = time.perf_counter()
         self.trainer.run(np.random.default_rng(1))
         self.first_call = time.perf_counter() - start
@@ -85,7 +86,7 @@ def of_default_critics(steps: int, repeats: int) -> None:
     for n, name, shape in DEFAULTS:
         settings = default_rules.healthgan(numbers) if name == "healthgan" else default_rules.training(n)
         bare = replace(settings, critic_constraint="none", bjorck_steps=0, penalty="none")
-        batch = n // 10 if name == "healthgan" else default_rules.batch_size(n)
+        batch = n // 10 if name == "healthgan" else min(n // 4, 2_048)
         arms = ((bare, None), (settings, None), (settings, shape))
         loops = take_turns([Loop(*arm, n, batch, len(numbers), steps) for arm in arms], repeats)
         clock = [float(np.median(loop.clock)) for loop in loops]
@@ -105,6 +106,7 @@ def of_one_critic(hidden: str, batch: int, dim: int, steps: int, repeats: int) -
         activation="leaky_relu",
         bjorck_steps=0,
         critic_constraint="none",
+        penalty="none",
         critic_steps=5,
         latent=100,
         latent_law="uniform",

@@ -18,6 +18,7 @@ import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
 from dpsynth.runs.commands import account, attack, console, data, evaluate, ledger, models, run
+from dpsynth.runs.commands.own_options import GeneratorCommand
 
 app = typer.Typer(
     name="dpsynth",
@@ -42,6 +43,8 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "data": data.show_cards,
     "cohort": data.make_cohort,
 }
+#: Commands that take the options of a generator too.
+_GENERATING = (run.run_configuration, models.fit)
 
 
 def _add_commands() -> None:
@@ -52,7 +55,7 @@ def _add_commands() -> None:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
-            app.command(name)(command)
+            app.command(name, cls=GeneratorCommand if command in _GENERATING else None)(command)
 
 
 _add_commands()

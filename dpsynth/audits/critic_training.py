@@ -370,6 +370,16 @@ def _noise_of(plan: Plan) -> float:
 # as secret as the records.
 
 
+def public_points(layout: Layout, n: int = 1000) -> np.ndarray:
+    """Uniform points of a layout, always the same, for a penalty at points without records: (n, dim)."""
+    rng = np.random.default_rng(0)
+    points = np.zeros((n, layout.dim), np.float32)
+    points[:, : layout.n_numeric] = rng.random((n, layout.n_numeric))
+    for start, stop in layout.groups:
+        points[np.arange(n), rng.integers(start, stop, n)] = 1.0
+    return points
+
+
 class Watched:
     """Training runs on a table that holds the first or the second of two candidates, or none.
 
@@ -380,7 +390,8 @@ class Watched:
     ``others``: encoded records that both tables have, in the unit cube.
     ``first``: the record of table D.
     ``second``: the record that D' has in its place.
-    ``layout``, ``settings``, ``plan``, ``bank``: as for `dpsynth.wgan.training.TrainingRun`.
+    ``layout``, ``settings``, ``plan``, ``bank``: as for `dpsynth.wgan.training.TrainingRun`. Without a bank,
+        `public_points`.
     ``step``: A subclass of Step, for what an audit injects.
     """
 
@@ -401,6 +412,7 @@ class Watched:
         if settings.penalty == "data":
             raise InputError("penalty must be 'none' or 'public' in a run that is watched, got 'data'")
         tf.config.experimental.enable_tensor_float_32_execution(False)
+        bank = public_points(layout) if bank is None else bank
         self.layout, self.settings, self.plan = layout, settings, plan
         self.n_others = len(others)
         self.n_steps = plan.steps // settings.critic_steps
@@ -409,7 +421,7 @@ class Watched:
             settings,
             plan,
             n_records=self.n_others + 1,
-            n_bank=0 if bank is None else len(bank),
+            n_bank=len(bank),
             in_graph=False,
             n_steps=self.n_steps,
         )
@@ -419,7 +431,7 @@ class Watched:
         last = [] if second is None else [second]
         table = np.concatenate([np.asarray(others, np.float32).reshape(-1, layout.dim), [first, *last]])
         self._data = tf.constant(table.astype(np.float32) - layout.center.astype(np.float32))
-        self._bank = tf.constant(np.zeros((1, layout.dim), np.float32) if bank is None else bank, tf.float32)
+        self._bank = tf.constant(bank, tf.float32)
         self._program = tf.function(self._written_down, jit_compile=True, autograph=False)
 
     def run(self, world: int, rng: np.random.Generator, initial_rng: np.random.Generator) -> Transcript:

@@ -14,6 +14,8 @@ from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 _WIDER_FROM = 10_000
 #: Critic steps of an alternating training.
 STEPS = 1000
+#: Products of a record and a weight in a training that reads all records at each step, at most.
+_FULL_BATCH = 1e11
 #: Random critics whose gradients are matched.
 CRITICS = 32
 #: So many at most: their gradients are summed and matched together in memory.
@@ -108,13 +110,17 @@ def training(n: float) -> TrainingSettings:
     return TrainingSettings(critic_hidden=(64, 64)) if n >= _WIDER_FROM else TrainingSettings()
 
 
-def batch_size(n: float) -> int:
-    """Expected batch from the public number of records: a quarter, at most 2,048.
+def batch_size(n: float, weights: int, steps: int) -> float:
+    """Expected number of records in a step of the WGAN critic, from public numbers.
 
-    >>> batch_size(3937), batch_size(36_000)
-    (984, 2048)
+    All records, if records times weights of the critic times steps are 10^11 at most. That takes a core about
+    a minute. Such a fit has no sampling noise, and no more noise of privacy. Else a quarter of them, at most
+    2,048.
+
+    >>> batch_size(3937, 2000, 1000), batch_size(36_000, 8000, 1000)
+    (3937, 2048)
     """
-    return max(min(int(n // 4), 2048), 1)
+    return n if n * weights * steps <= _FULL_BATCH else max(min(int(n // 4), 2048), 1)
 
 
 def healthgan(schema: Schema) -> TrainingSettings:

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.errors import InputError
 from dpsynth.marginals.chain import Chain
 from dpsynth.parallel import each
 from dpsynth.patients.histories import Histories
@@ -58,7 +59,11 @@ def redraw(plan: FitPlan, model: GeneratorModel, rng: np.random.Generator) -> Ge
     All parts of the fit are redrawn together, from one sample of records (`Part.redraw`).
     """
     encoder, chain, trajectories = model.encoder, model.chain, model.trajectories
-    assert encoder.marginals is not None  # every fit releases them
+    if encoder.marginals is None:
+        raise InputError(
+            "this model has no single-column counts to redraw (encoding 'minmax'). Use encoding 'copula' for "
+            "tables to combine"
+        )
     pool = None if chain is None else chain.sample(_POOL * _number(encoder.marginals), rng)
     frame = _records(encoder.marginals, chain, pool, rng)
     frame = model.completed(frame, rng, even=False)

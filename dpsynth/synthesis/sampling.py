@@ -176,7 +176,7 @@ _COLUMNS = 8
 def calibrated_records(
     points: ArrayLike, encoder: Encoder, rng: np.random.Generator
 ) -> tuple[list[Codes], list[Places]]:
-    """Records that points stand for, with the released marginals of their encoder.
+    """Records that points stand for, with the released marginals of their encoder, if it calibrates them.
 
     ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts), and one-hot
         groups as weights.
@@ -209,6 +209,8 @@ def calibrated_records(
         raise DataError(f"points has shape {array.shape}, but must be (n, {layout.dim})")
     if not np.isfinite(array).all():
         raise DataError("points has a coordinate that is not a finite number")
+    if not encoder.calibrated:
+        return encoder.cells(array, rng)
     n, codes, places = len(array), [], []
     for j, (grid, at, group) in enumerate(zip(encoder.grids, encoder.coordinate, encoder.group, strict=True)):
         code, place, present = np.full(n, grid.present), np.zeros(n), np.arange(n)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from dpsynth.errors import PrivacyError
+from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.privacy.ledger import Ledger
@@ -20,13 +22,15 @@ from dpsynth.progress import shown_progress, training_bar
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import conformed
 from dpsynth.synthesis.fit import cost_of
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.parts.part import Parts
+from dpsynth.synthesis.parts.part import Parts, Reading
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
+from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.settings import TrainingSettings
 
@@ -41,6 +45,7 @@ class WganOptions(FitOptions):
     steps: int = Field(default=default_rules.STEPS, ge=1)
     batch_size: int | None = Field(default=None, ge=1)
     noise_shape: NoiseShape = "optimal"
+    encoding: EncodingName = "copula"
     training: TrainingSettings | None = None
 
     @field_validator("training", mode="before")
@@ -53,11 +58,6 @@ class WganOptions(FitOptions):
         if self.epsilon is None:
             return self
         training = self.training or TrainingSettings()
-        if training.penalty == "data" and self.noise_shape not in ("spherical", "layerwise"):
-            raise PrivacyError(
-                "noise_shape must be 'spherical' or 'layerwise' with penalty 'data', which has no "
-                f"componentwise bound, got {self.noise_shape!r}"
-            )
         if training.clip_norm is not None and self.noise_shape != "spherical":
             raise PrivacyError(f"noise_shape must be 'spherical' with clip_norm, got {self.noise_shape!r}")
         return self
@@ -66,15 +66,19 @@ class WganOptions(FitOptions):
         """The given architecture and optimiser, or those of the rule."""
         return self.training or default_rules.training(n)
 
-    def batch(self, n: float) -> float:
+    def batch(self, described: TableSchema, n: float) -> float:
         """Expected records in a Poisson sample."""
-        return min(n, self.batch_size or default_rules.batch_size(n))
+        if self.batch_size is not None:
+            return min(n, self.batch_size)
+        inputs = ENCODINGS[self.encoding].encoder(described.levels.modelled, None).layout.dim
+        widths = (inputs, *self.settings(n).critic_hidden, 1)
+        return min(n, default_rules.batch_size(n, sum(a * b for a, b in pairwise(widths)), self.steps))
 
     def parts(
         self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
     ) -> Parts:
-        """Single-column counts and critic steps, in whole generator iterations."""
-        critic_steps, probability = self.settings(n).critic_steps, self.batch(n) / n
+        """Single-column counts, if the encoding has them, and critic steps in whole generator iterations."""
+        critic_steps, probability = self.settings(n).critic_steps, self.batch(described, n) / n
         plan = Plan(
             sampling_prob=probability,
             expected_batch=probability * n,
@@ -82,15 +86,28 @@ class WganOptions(FitOptions):
             noise_multiplier=None,
             noise_shape=self.noise_shape,
         )
+        critic = Critic(plan, self.settings(n), share=None)
+        if not ENCODINGS[self.encoding].counts:
+            return Parts((critic,), (), delta)
         columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
-        return Parts((columns, Critic(plan, self.settings(n), share=None)), (), delta)
+        return Parts((columns, critic), (), delta)
+
+    def build(self, described: TableSchema, reading: Reading) -> GeneratorModel:
+        """The model with the encoder of these options: what the critic's records and the samples pass."""
+        schema, encoding = described.levels, ENCODINGS[self.encoding]
+        marginals = reading.of(Columns) if encoding.counts else None
+        return GeneratorModel(
+            schema if reading.refine else schema.modelled, encoding.encoder(schema.modelled, marginals)
+        )
 
 
 class DPWGANGP(Synthesizer):
     """Differentially private WGAN-GP for tables (Pedersen 2022, Algorithm 1), trained alone.
 
-    Numbers are encoded through noisy single-column counts, with which samples are made to agree. The rest of
-    the budget is for the critic's steps. Each step's sensitivity is proved from the critic's weights.
+    The gradient penalty is taken at points made without records, at no cost, and critics are projected to
+    spectral norm 1. Numbers are encoded through noisy single-column counts, with which samples are made to
+    agree. The rest of the budget is for the critic's steps. Each step's sensitivity is proved from the
+    critic's weights.
 
     Parameters
     ----------
@@ -101,9 +118,17 @@ class DPWGANGP(Synthesizer):
     steps : int, default 1000
         Steps of the WGAN critic, rounded up to whole generator iterations.
     batch_size : int, optional
-        Expected records in a Poisson sample. Default: a quarter of n, at most 2,048.
+        Expected records in a Poisson sample. Default: all records where a core can read them at every step
+        within about a minute, else a quarter of n, at most 2,048
+        (:func:`dpsynth.synthesis.default_rules.batch_size`).
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
-        Covariance of the noise (Theorem 3.1.2 is ``proportional``).
+        Covariance of the noise (Theorem 3.1.2 is ``proportional``), also with the penalty at records
+        (Proposition 3.1.4 of `dpsynth.wgan.theorems`). Clipping needs ``spherical``.
+    encoding : {"copula", "minmax", "sdv"}
+        How records become points. ``copula``: numbers through the noisy counts of their column, categories
+        one-hot. ``minmax``: numbers by public bounds, and no counts are paid for. Samples are then not made
+        to agree with any. ``sdv``: that of Pedersen (2022), numbers by public bounds, and categories as
+        intervals of [0, 1] by their noisy frequencies (:class:`dpsynth.table.encodings.IntervalEncoder`).
     training : TrainingSettings, optional
         Architecture, penalty and optimiser. By default wider critics for more records
         (:func:`dpsynth.synthesis.default_rules.training`).
@@ -135,6 +160,7 @@ class DPWGANGP(Synthesizer):
         steps: int = default_rules.STEPS,
         batch_size: int | None = None,
         noise_shape: NoiseShape = "optimal",
+        encoding: EncodingName = "copula",
         training: TrainingSettings | None = None,
         accept_unreviewed: bool = False,
         random_state: int | None = None,
@@ -144,19 +170,35 @@ class DPWGANGP(Synthesizer):
         self.steps = steps
         self.batch_size = batch_size
         self.noise_shape = noise_shape
+        self.encoding = encoding
         self.training = training
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state
 
     @classmethod
-    def healthgan(cls, schema: Schema) -> Self:
-        """HealthGAN as in Pedersen (2022), table 3.1: architecture, optimiser and a tenth of n as batch.
+    def healthgan(cls, schema: Schema, epsilon: float | None = None) -> Self:
+        """HealthGAN as in Pedersen (2022), table 3.1: encoding, networks, optimiser, and batches of n / 10.
 
-        It trains without noise, so it is NOT PRIVATE. Pedersen (2022) makes a million steps.
+        Without ``epsilon`` it trains without noise and is NOT PRIVATE. Pedersen (2022) makes a million steps.
+        With it the study is repeated privately: the penalty is at records, and each step has noise for it.
+
+        Warns
+        -----
+        OwnerWarning
+            With ``epsilon``: the noise leaves little for a generator to learn.
         """
+        if epsilon is not None:
+            warnings.warn(
+                f"HealthGAN at epsilon {epsilon:g}: its penalty is at records, its WGAN critic free. "
+                "The noise is usually far above the gradient then, and the generator learns little. "
+                "DPWGANGP() has a WGAN critic that needs less noise",
+                OwnerWarning,
+                stacklevel=2,
+            )
         n = schema.n_public
         batch = None if n is None else max(n // 10, 1)
-        return cls(epsilon=None, training=default_rules.healthgan(schema), batch_size=batch)
+        training = default_rules.healthgan(schema)
+        return cls(epsilon=epsilon, training=training, batch_size=batch, encoding="sdv")
 
     @classmethod
     def resume(

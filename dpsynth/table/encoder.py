@@ -23,7 +23,7 @@ from dpsynth.errors import ConfigError, DataError, RunError, of_records
 from dpsynth.files.codec import record
 from dpsynth.table.coded import CodedTable, Codes
 from dpsynth.table.draws import RowUniforms, Uniforms, draw_entry
-from dpsynth.table.grid import Marginals, make_grids
+from dpsynth.table.grid import Grid, Marginals, make_grids
 from dpsynth.table.schema import Schema
 
 # ------------------------------------------------------------------------------------------------
@@ -202,6 +202,15 @@ class Encoder:
         self._ends = [self._interval_ends(j) for j in range(len(self.grids))]
         self.coordinate, self.group, self.layout = self._place()
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether records of points are made to agree with released marginals, so that only ranks count."""
+        return self.marginals is not None
+
+    def on_line(self, grid: Grid) -> int:
+        """How many of a column's cells, the first ones, lie on its coordinate. 0: it has none."""
+        return grid.present if grid.ordered else 0
+
     def transform(self, table: CodedTable, rng: Uniforms) -> NDArray[np.float32]:
         """Encode records as float32 points, shape (n, layout.dim), in [0, 1].
 
@@ -234,7 +243,7 @@ class Encoder:
         for j, grid in enumerate(self.grids):
             code, place = cells[:, j], places[:, j]
             at, group = self.coordinate[j], self.group[j]
-            apart = np.maximum(code - grid.present + 1, 0)
+            apart = np.maximum(code - self.on_line(grid) + 1, 0)
             if at is not None:
                 present = np.where(apart > 0, 0, code)
                 inside = self._scaled(j, present, place)
@@ -271,7 +280,7 @@ class Encoder:
                 code, place = self._located(j, array[:, at].astype(np.float32).clip(0.0, 1.0))
             if group is not None:
                 label = draw_entry(array[:, group[0] : group[1]], rng)
-                code = np.where(label > 0, grid.present - 1 + label, code) if at is not None else label
+                code = np.where(label > 0, self.on_line(grid) - 1 + label, code) if at is not None else label
             codes.append(code)
             places.append(place)
         return codes, places
@@ -321,14 +330,14 @@ class Encoder:
         """Give each column its coordinate and its one-hot group, where it has them."""
         coordinate: list[int | None] = []
         for grid in self.grids:
-            coordinate.append(sum(c is not None for c in coordinate) if grid.ordered else None)
+            coordinate.append(sum(c is not None for c in coordinate) if self.on_line(grid) else None)
         stop = n_numeric = sum(c is not None for c in coordinate)
         groups: list[tuple[int, int] | None] = []
         for grid, at in zip(self.grids, coordinate, strict=True):
             if at is None:
                 groups.append((stop, stop + grid.size))
-            elif grid.size > grid.present:
-                groups.append((stop, stop + 1 + grid.size - grid.present))
+            elif grid.size > self.on_line(grid):
+                groups.append((stop, stop + 1 + grid.size - self.on_line(grid)))
             else:
                 groups.append(None)
             stop = stop if groups[-1] is None else groups[-1][1]
@@ -340,10 +349,14 @@ class Encoder:
         known = np.ones(grid.present) if self.marginals is None else self.marginals.probabilities[j]
         return interval_ends(known[: grid.present], grid.values_per_cell[: grid.present])
 
+    def _by_bounds(self, grid: Grid) -> bool:
+        """Whether a column's values are scaled by its public bounds."""
+        return self.marginals is None and grid.column.is_numeric
+
     def _scaled(self, j: int, code: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float32]:
         """Coordinate of an ordered column's present records."""
         grid = self.grids[j]
-        if self.marginals is None and grid.column.is_numeric:
+        if self._by_bounds(grid):
             lower, upper = grid.column.bounds
             values = grid.column.code(grid.decode(code, place))
             return ((values - lower) / (upper - lower)).astype(np.float32)
@@ -352,7 +365,7 @@ class Encoder:
     def _located(self, j: int, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Fine cell and place within it of a coordinate of column j."""
         grid = self.grids[j]
-        if self.marginals is None and grid.column.is_numeric:
+        if self._by_bounds(grid):
             lower, upper = grid.column.bounds
             values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
             codes = Codes.of(grid.column, values)

@@ -28,7 +28,8 @@ Theorem 3.1.2, in `dpsynth.wgan.theorems`:
    Stds are for noise multiplier z = 1, and z is accounted by the privacy-loss distribution: `allocate`.
 9. Neighbours differ by one record more, not by another record in its place. Each record's gradient is
    centred, so its half range counts in place of ``C_1 - C_0``: `allocate`.
-10. Noise shapes ``optimal`` and ``layerwise`` have at most the theorem's total variance: `allocate`.
+10. Noise shapes ``optimal`` and ``layerwise`` have at most the theorem's total variance: `allocate`. With the
+    penalty at records every shape has a floor in each layer (Proposition 3.1.4).
 
 Theorem 3.1.3, in `dpsynth.wgan.theorems`:
 
@@ -41,17 +42,19 @@ Algorithm 1:
     before the first step: `dpsynth.privacy.calibration`.
 14. Line 3's ``n_g`` is the plan's number of critic steps over ``n_c``, rounded down: no more steps than the
     ledger has: `dpsynth.wgan.training.TrainingRun`.
-15. Line 7 is a root of squares. One record moves both terms together, so their bounds add: `allocate`.
+15. Line 7 is a root of squares. One record moves both terms together, so their bounds add: in units of the
+    stds, whatever their shape (Proposition 3.1.4): `allocate`.
 16. Gradients may be clipped in place of lines 5 to 7, for comparison: `Clipped`.
 17. Lines 8 and 9 draw m records. A Poisson sample is drawn, which the accounting needs: `HostDraws._batches`.
     Sums are divided by the public B = q n, as the realised size is private: `Step.coefficients`.
-18. Lines 9 and 10 draw one generated point for each record. B of them are drawn, whatever the sample, so they
-    are post-processing: `Step.noisy_gradient`. A penalty at records has partners of its own for each
-    record. By position in the batch, one record would shift those of all others: `Step._data_penalty`.
+18. Lines 9 and 10 draw one generated point for each record. B of them are drawn, at most 2,048, whatever the
+    sample, so they are post-processing: `Step.noisy_gradient`. A penalty at records has partners of its own
+    for each record. By position in the batch, one record would shift those of all others:
+    `Step._data_penalty`.
 19. Lines 6 and 12 take the penalty at the generated point. (2.10) has it at line 11's point between a record
     and a generated one, as is done: `Step._data_penalty`.
-20. Line 12's penalty is one of three. Its bound makes too much noise, so a penalty is left out by default, or
-    taken at points made without records, at no cost: `TrainingSettings.penalty`, `Step.noisy_gradient`.
+20. Line 12's penalty is one of three. Its bound makes much noise, so by default it is taken at points made
+    without records, at no cost: `TrainingSettings.penalty`, `Step.noisy_gradient`.
     The norm is ``sqrt(sum of squares + 1e-12)``, which has a gradient at 0: `Step._penalty_gradient`.
 21. Line 14's noise is the same at every step. It is z times the step's sensitivity, so that z is one number
     for the whole run: `Step.noisy_gradient`.
@@ -239,11 +242,15 @@ def starting_from(scales: NoiseScales | None, weights: Weights) -> NoiseScales |
 
 Chunk = dict[str, np.ndarray]
 
+#: Points of the generator in a step, at most. Their number is public, and the mean of more is hardly exacter.
+MOST_GENERATED = 2048
+
 
 @dataclass(frozen=True)
 class DrawShapes:
     """Sizes of what one training step draws.
 
+    ``batch``: expected number of records in a sample, public.
     ``n_parameters``: entries of the critic's gradient.
     ``n_records``: rows that may be sampled (secret).
     ``capacity``: initial width of the index array.
@@ -257,6 +264,11 @@ class DrawShapes:
     sampling_prob: float
     capacity: int
     n_bank: int
+
+    @property
+    def generated(self) -> int:
+        """Points that the generator makes for a step: as many as records, or 2,048 where these are more."""
+        return min(self.batch, MOST_GENERATED)
 
 
 @dataclass(frozen=True)
@@ -274,7 +286,7 @@ class HostDraws:
         if self.noisy:  # line 14
             chunk["noise"] = standard_normals(rng, (s.steps, n_critic, s.n_parameters))
         # lines 9 and 18
-        chunk["latent"] = self._latent(rng, (s.steps, n_critic + 1, s.batch, self.settings.latent))
+        chunk["latent"] = self._latent(rng, (s.steps, n_critic + 1, s.generated, self.settings.latent))
         return chunk
 
     def _batches(self, rng: np.random.Generator) -> Chunk:
@@ -283,8 +295,8 @@ class HostDraws:
         batches = poisson_batches(rng, s.n_records, s.sampling_prob, s.steps * n_critic, s.capacity)
         chunk: Chunk = {"records": batches.reshape(s.steps, n_critic, -1)}
         if self.settings.penalty == "public":
-            chunk["pair"] = rng.integers(0, s.n_bank, (s.steps, n_critic, s.batch), dtype=np.int32)
-            chunk["mix"] = rng.random((s.steps, n_critic, s.batch), dtype=np.float32)
+            chunk["pair"] = rng.integers(0, s.n_bank, (s.steps, n_critic, s.generated), dtype=np.int32)
+            chunk["mix"] = rng.random((s.steps, n_critic, s.generated), dtype=np.float32)
         if self.settings.penalty == "data":
             # Every record has partners of its own, so that removing one record moves no other's.
             shape = chunk["records"].shape
@@ -302,7 +314,7 @@ class HostDraws:
         return chunk["noise"][step, critic_step]
 
     def latent(self, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
-        """Latent inputs, shape (batch, n_latent), with the generator step's in the last slot."""
+        """Latent inputs, shape (generated, n_latent), with the generator step's in the last slot."""
         return chunk["latent"][step, slot]
 
 
@@ -329,11 +341,11 @@ class GraphDraws(HostDraws):
         return tf.cast(wide, tf.float32)
 
     def latent(self, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
-        """Latent inputs, shape (batch, n_latent)."""
+        """Latent inputs, shape (generated, n_latent)."""
         import tensorflow as tf
 
         seed = chunk["latent_seed"][step, slot]
-        shape = [self.shapes.batch, self.settings.latent]
+        shape = [self.shapes.generated, self.settings.latent]
         if self.settings.latent_law == "uniform":
             return tf.random.stateless_uniform(shape, seed)
         return tf.random.stateless_normal(shape, seed)
@@ -444,7 +456,7 @@ class Step:
         return replace(self, noise_scales=starting_from(self.noise_scales, weights))
 
     def generate(self, weights: Weights, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
-        """Generated points, centred, shape (batch, dim)."""
+        """Generated points, centred, shape (generated, dim)."""
         latent = self.draws.latent(chunk, step, slot)
         return generator_pass(weights, latent, self.layout, TensorOps) - self._center
 

@@ -34,8 +34,9 @@ class TrainingSettings:
     bjorck_steps : int
         Orthonormalising steps before the projection, which keep a ``maxmin`` critic expressive.
     penalty : {"none", "public", "data"}
-        Gradient penalty at no points, at points made without private records (sensitivity 0), or at points
-        between records and generated ones. The last is Algorithm 1, bounded by Theorem 3.1.3, tight form.
+        Gradient penalty at no points, at points made without private records (sensitivity 0, the default), or
+        at points between records and generated ones. The last is Algorithm 1, bounded by Theorem 3.1.3, tight
+        form.
     penalty_weight : float
         The coefficient lambda.
     clip_norm : float or None
@@ -64,7 +65,7 @@ class TrainingSettings:
     slope: float = Field(default=0.2, ge=0, le=1)
     critic_constraint: Literal["spectral", "none"] = "spectral"
     bjorck_steps: int = Field(default=3, ge=0)
-    penalty: Penalty = "none"
+    penalty: Penalty = "public"
     penalty_weight: float = Field(default=10.0, ge=0)
     clip_norm: float | None = Field(default=None, gt=0)
     critic_steps: int = Field(default=2, ge=1)

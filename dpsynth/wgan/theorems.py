@@ -3,7 +3,7 @@
 1. the domain: where records can lie
 2. Theorem 3.1.1: bounds of each component of a record's gradient
 3. bounds of norms, and all bounds of a layer together
-4. Theorem 3.1.2: the noise of each component
+4. Theorem 3.1.2: the noise of each component, and Proposition 3.1.4: with a gradient penalty beside it
 5. Theorem 3.1.3: the gradient penalty's share
 
 Equations have the thesis's numbers, ``x^l``, ``s^l`` and ``phi`` are its symbols. Here a layer's matrix W has
@@ -23,7 +23,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import in_range, one_of
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.errors import InputError
 from dpsynth.privacy.release import NOISE_SHAPES
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.norms import TINY, UNIT, widening
@@ -529,12 +529,61 @@ def gradient_bounds(
 #   at most ``d ||r||^2``.
 # * ``layerwise``: the optimal split between layers, spherical within a layer.
 #
-# Let a ball of radius s bound a layer of n entries. ``optimal`` and ``layerwise`` treat it as n components
-# of half range ``s / sqrt(n)``: ``sum g_k^2 / (s S / sqrt n) <= s sqrt(n) / S``. The theorem's own formula
+# Let a ball of radius s bound a layer of n entries. Its stds are then all alike. The theorem's own formula
 # for epsilon holds for one use and epsilon < 1 only. Here z is accounted by the privacy-loss distribution.
+#
+# Proposition 3.1.4 (not in Pedersen): critic and penalty together. A record contributes ``g = c + a + b``. In
+# layer l, a is the critic's term, in the box ``|a_k| <= r_k`` or in the ball ``||a|| <= rho_l``. The
+# penalty's b is in the ball ``||b|| <= e_l = lambda C_l`` (Theorem 3.1.3). Let s > 0 be any stds and
+# ``m_l = min_k s_k`` in layer l. Then
+#
+#     ``||(g - c) / s||^2 <= N(s) = sum_l (||r_l / s_l|| + e_l / m_l)^2``,                            (3.35)
+#
+# so ``sigma = s sqrt(N(s))`` has multiplier 1. With a ball, ``rho_l / m_l`` stands for ``||r_l / s_l||``.
+# Proof: in a layer ``||(a + b) / s|| <= ||a / s|| + ||b / s||``, where ``|a_k / s_k| <= r_k / s_k`` and
+# ``|b_k / s_k| <= |b_k| / m_l``. Squares of layers add. (3.35) has a sum within the layer and not a root of
+# squares, since one record may move both terms one way.
+#
+# The least total variance ``V(s) N(s)``, with ``V(s) = sum_k s_k^2``, is of this form, for one floor f_l in
+# each layer:
+#
+#     ``s_k = t_l max(f_l, sqrt(r_k))``, ``t_l^4 = N_l / V_l``,                                        (3.36)
+#
+# for which ``V N = (sum_l sqrt(V_l N_l))^2``.
+#
+# Proof: scaling layer l by t_l gives ``sum_l t_l^2 V_l`` and ``sum_l N_l / t_l^2``, whose product is least at
+# this t_l (Cauchy and Schwarz). So each layer has the least ``V_l N_l`` for itself. For a given least std m,
+# ``sum s_k^2`` under a limit on ``sum r_k^2 / s_k^2`` and ``s_k >= m`` has the multiplier's condition
+# ``s_k^4 = mu r_k^2`` wherever ``s_k > m`` (convex in ``log s``), hence ``max(m, tau sqrt(r_k))``. A factor
+# changes nothing, so tau = 1 and one number f = m / tau is left. In it the product has one valley: let m = 1.
+# ``log ||r / s||`` is convex in ``log s``, so its least value Phi(v) for ``log V <= v`` is convex in v, as
+# then is ``v + 2 log(exp Phi(v) + e)``, and v falls steadily as f grows. So the sign of the derivative shows
+# the side of the minimum, and `_floor` halves an interval. f = 0 without a penalty gives ``optimal`` as
+# above. f above all ``sqrt(r_k)`` gives ``layerwise``. So ``optimal <= layerwise <= spherical`` with a
+# penalty too. ``proportional`` is ``s_k = max(f_l, r_k)`` with one factor for all layers, where a floor may
+# lower the total variance by itself.
 
 # Keeps every std positive, also squared in float32, where a component is constant or underflows.
 _FLOOR = 2.0**-60
+
+# A layer's stds follow its half ranges to this power, and have a scale of their own or that of all layers.
+_POWERS = {"spherical": 0.0, "layerwise": 0.0, "proportional": 1.0, "optimal": 0.5}
+_OWN_SCALE = ("layerwise", "optimal")
+
+# The floor is sought between 2^-20 of the largest std and that, to a relative 2^(20 / 2^12) = 1.003.
+_FLOOR_RANGE, _HALVINGS = 20.0, 12
+
+
+class _Stds(NamedTuple):
+    """Stds of a layer up to a factor, and how far a record reaches in units of them: the root of N_l.
+
+    ``variance`` is the sum of their squares over all entries, V_l.
+    """
+
+    centers: list[Any]
+    stds: list[Any]
+    variance: Any
+    reach: Any
 
 
 def _half_ranges(lo: Sequence[Any], hi: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -544,32 +593,60 @@ def _half_ranges(lo: Sequence[Any], hi: Sequence[Any]) -> tuple[list[Any], list[
     return centers, ranges
 
 
-def _sum(arrays: Sequence[Any]) -> Any:
-    return tf.add_n([tf.reduce_sum(a) for a in arrays])
+def _floor(ranges: Any, wanted: Any, extra: Any) -> Any:
+    """The floor of (3.36) for stds ``max(floor, wanted)``, and a ball of radius ``extra`` beside the box.
+
+    Any positive number is valid. This one makes little noise.
+    """
+    highest = tf.reduce_max(wanted)
+
+    def halve(low: Any, high: Any) -> tuple[Any, Any]:
+        middle = 0.5 * (low + high)
+        floor = highest * tf.pow(2.0, middle)
+        stds = tf.maximum(floor, wanted)
+        raised = tf.cast(wanted < floor, tf.float32)
+        shares = tf.square(ranges / stds)
+        norm = tf.sqrt(tf.reduce_sum(shares))
+        # d log V against -d log N, both for a relative change of the floor and divided by two
+        more = tf.reduce_sum(raised) * floor**2 / tf.reduce_sum(tf.square(stds))
+        less = (tf.reduce_sum(raised * shares) / norm + extra / floor) / (norm + extra / floor)
+        return tf.where(more < less, middle, low), tf.where(more < less, high, middle)
+
+    ends = (tf.constant(-_FLOOR_RANGE), tf.constant(0.0))
+    low, high = tf.while_loop(lambda *_: True, halve, ends, maximum_iterations=_HALVINGS)
+    return highest * tf.pow(2.0, 0.5 * (low + high))
 
 
-def _choose(layer: LayerBounds, extra: Any | None, shape: str) -> tuple[list[Any], list[Any] | None, Any]:
-    """Centres, half ranges (None for a ball) and radius of the smaller of a layer's two bounds."""
-    zeros = [tf.zeros(s) for s in layer.shapes]
+def _shaped(layer: LayerBounds, extra: Any | None, shape: str) -> _Stds:
+    """Stds of a layer by its box or its ball, whichever needs less noise, with a ball ``extra`` added."""
+    power, size = _POWERS[shape], float(layer.size)
+    added = tf.zeros([]) if extra is None else tf.cast(extra, tf.float32)
+    alike = [tf.ones([]) for _ in layer.shapes]
     ball = None if layer.radius is None else tf.cast(layer.radius, tf.float32) + _FLOOR
     if layer.lo is None or layer.hi is None:
-        return zeros, None, ball if extra is None else ball + extra
-    centers, ranges = _half_ranges(layer.lo, layer.hi)
-    if shape == "proportional":
-        return centers, ranges, None
-    root = math.sqrt(layer.size)
-    if shape == "optimal":
-        if ball is None:
-            return centers, ranges, None
-        use_box = _sum(ranges) <= ball * root
-        ranges = [tf.where(use_box, r, ball / root) for r in ranges]
-        return [tf.where(use_box, c, 0.0) for c in centers], ranges, None
-    radius = tf.sqrt(_sum([r * r for r in ranges]))
-    if ball is not None:
-        use_box = radius <= ball
-        radius = tf.minimum(radius, ball)
-        centers = [tf.where(use_box, c, 0.0) for c in centers]
-    return centers, None, radius if extra is None else radius + extra
+        return _Stds([tf.zeros(s) for s in layer.shapes], alike, size, ball + added)
+    centers, arrays = _half_ranges(layer.lo, layer.hi)
+    ranges = tf.concat([tf.reshape(r, [-1]) for r in arrays], axis=0)
+    radius, boxed = tf.norm(ranges), tf.constant(True)
+    if ball is not None and shape != "proportional":
+        radius, boxed = tf.minimum(radius, ball), radius <= ball
+    whole = radius + added
+    if power == 0.0:
+        return _Stds([tf.where(boxed, c, 0.0) for c in centers], alike, size, whole)
+    stds = tf.sqrt(ranges) if power == 0.5 else ranges
+    reach = tf.zeros([])
+    if extra is not None:
+        floor = _floor(ranges, stds, added)
+        stds, reach = tf.maximum(floor, stds), added / floor
+    variance, reach = tf.reduce_sum(tf.square(stds)), reach + tf.norm(ranges / stds)
+    if shape in _OWN_SCALE:  # stds that are all alike may do better, by the box or by the ball
+        better = tf.sqrt(variance) * reach <= math.sqrt(size) * whole
+        stds = tf.where(better, stds, 1.0)
+        variance, reach = tf.where(better, variance, size), tf.where(better, reach, whole)
+        centers = [tf.where(better | boxed, c, 0.0) for c in centers]
+    pieces = tf.split(stds, [math.prod(s) for s in layer.shapes])
+    stds = [tf.reshape(piece, s) for piece, s in zip(pieces, layer.shapes, strict=True)]
+    return _Stds(centers, stds, variance, reach)
 
 
 def allocate(
@@ -586,8 +663,10 @@ def allocate(
     where a layer's ball is the smaller bound. A std is a scalar if a whole array has one.
 
     ``extra_radii`` bound, for each layer, the norm of a term added to a record's gradient beside the critic's
-    term: lambda times `penalty_radii`. The bounds add, since both terms move together. A penalty at private
-    records has no componentwise bound, so componentwise shapes refuse it.
+    term: lambda times `penalty_radii`. The bounds add, since both terms move together (Proposition 3.1.4).
+
+    Raises InputError for an unknown shape, radii for another number of layers, and ``proportional`` for a
+    layer without a box.
 
     Examples
     --------
@@ -602,40 +681,31 @@ def allocate(
     optimal 7.14 50.50
     >>> centers[0].numpy().tolist()
     [99.0, 0.0]
+
+    A penalty whose gradient has norm 1 at most raises the smaller std:
+
+    >>> [round(float(s), 2) for s in allocate([box], "optimal", extra_radii=[1.0])[1][0]]
+    [14.92, 53.73]
     """
     one_of("noise_shape", shape, NOISE_SHAPES)
-    if extra_radii is not None:
-        if shape not in ("spherical", "layerwise"):
-            raise PrivacyError(
-                f"noise shape {shape!r} needs a box, and a penalty at private records has none: "
-                "use 'spherical' or 'layerwise'"
-            )
-        if len(extra_radii) != len(bounds):
-            raise InputError(
-                f"extra_radii has {len(extra_radii)} entries, but there are {len(bounds)} layers"
-            )
+    if extra_radii is not None and len(extra_radii) != len(bounds):
+        raise InputError(f"extra_radii has {len(extra_radii)} entries, but there are {len(bounds)} layers")
     if shape == "proportional" and any(layer.lo is None for layer in bounds):
         raise InputError("noise shape 'proportional' needs the box of every layer")
     extras = [None] * len(bounds) if extra_radii is None else list(extra_radii)
-    choices = [_choose(layer, e, shape) for layer, e in zip(bounds, extras, strict=True)]
-    centers = [c for chosen, _, _ in choices for c in chosen]
-    total = sum(layer.size for layer in bounds)
+    layers = [_shaped(layer, extra, shape) for layer, extra in zip(bounds, extras, strict=True)]
+    # The squared scale t_l^2 of each layer.
+    scales = [each.reach / tf.sqrt(each.variance) if shape in _OWN_SCALE else 1.0 for each in layers]
     # Sums of `total` nonnegative float32 terms are off by a relative total * 2^-24 at most.
-    outward = 1.0 + (total + 64) * UNIT
-    if shape == "spherical":
-        radius = tf.sqrt(tf.add_n([r * r for _, _, r in choices])) * outward
-        return centers, [radius for _ in centers]
-    if shape == "proportional":
-        root = math.sqrt(total) * outward
-        return centers, [root * r for _, ranges, _ in choices for r in ranges or ()]
-    # layerwise and optimal: sigma_k^2 = r_k S with S = sum r_k; a ball stands for n ranges s / sqrt(n).
-    sums, ranges_of = [], []
-    for layer, (_, ranges, radius) in zip(bounds, choices, strict=True):
-        root = math.sqrt(layer.size)
-        sums.append(_sum(ranges) if ranges is not None else radius * root)
-        ranges_of.append(ranges if ranges is not None else [radius / root for _ in layer.shapes])
-    root_sum = tf.sqrt(tf.add_n(sums)) * outward
-    return centers, [tf.sqrt(r) * root_sum for ranges in ranges_of for r in ranges]
+    total = sum(layer.size for layer in bounds)
+    reach = tf.sqrt(tf.add_n([each.reach**2 / scale for each, scale in zip(layers, scales, strict=True)]))
+    reach *= 1.0 + (total + 64) * UNIT
+    centers = [center for each in layers for center in each.centers]
+    return centers, [
+        std * (tf.sqrt(scale) * reach)
+        for each, scale in zip(layers, scales, strict=True)
+        for std in each.stds
+    ]
 
 
 # ------------------------------------------------------------------------------------------------

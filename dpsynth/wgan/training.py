@@ -22,6 +22,7 @@ from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import (
     METRICS,
+    MOST_GENERATED,
     Chunk,
     DrawShapes,
     GraphDraws,
@@ -92,8 +93,9 @@ def build_step(
     # Matrices and biases, without the output's bias.
     widths = (layout.dim, *settings.critic_hidden, 1)
     n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths)) - 1
+    made = min(batch, MOST_GENERATED)
     per_step = (
-        settings.critic_steps * (n_parameters + batch) + (settings.critic_steps + 1) * batch * settings.latent
+        settings.critic_steps * (n_parameters + batch) + (settings.critic_steps + 1) * made * settings.latent
     )
     chunks = max(-(-n_steps // _CHUNK_STEPS), -(-n_steps * per_step // _CHUNK_FLOATS), 1)
     shapes = DrawShapes(

@@ -26,6 +26,7 @@ from dpsynth.files.codec import to_plain
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 STEPS = {
     "steps": 8,
+    "batch_size": 250,
     "noise_shape": "layerwise",
     "training": dpsynth.TrainingSettings(
         critic_hidden=(8,), generator_hidden=(8,), latent=3, penalty="data", critic_steps=2

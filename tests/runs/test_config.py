@@ -60,6 +60,7 @@ def test_shipped_configs_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     n=st.none() | st.integers(1, 10**9),
     seed=st.integers(0, 2**40),
     fraction=st.floats(0.01, 0.99),
+    encoding=st.sampled_from(["copula", "minmax", "sdv"]),
     training=st.fixed_dictionaries(
         {},
         optional={
@@ -71,7 +72,7 @@ def test_shipped_configs_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         },
     ),
 )
-def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
+def test_yaml_round_trip(epsilon, delta, n, seed, fraction, encoding, training) -> None:
     """A delta of 1e-300, or an option called `no`, that the saved copy gives back as something else."""
     config = RunConfig.from_dict(
         {
@@ -82,6 +83,7 @@ def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
                 "epsilon": epsilon,
                 "delta": delta,
                 "noise_shape": "spherical",
+                "encoding": encoding,
                 "training": training,
             },
             "sample": {"n": n},

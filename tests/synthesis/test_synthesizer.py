@@ -630,18 +630,57 @@ def test_a_model_is_read_as_what_it_is(trained, tmp_path):
         DPMarginals.load(tmp_path / "m")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"training": TrainingSettings(penalty="data"), "noise_shape": "optimal"},
-        {"training": TrainingSettings(clip_norm=1.0), "noise_shape": "layerwise"},
-    ],
-    ids=["penalty", "clipping"],
-)
-def test_noise_shapes_without_a_proof_are_refused(options):
+@pytest.mark.parametrize("encoding", ["minmax", "sdv"])
+def test_encodings_are_fitted_saved_and_sampled(encoding, tmp_path):
+    """Catches counts that are paid for although nothing needs them, and a model that cannot be read again."""
+    model = DPWGANGP(3.0, 1e-5, steps=2, encoding=encoding, training=SMALL).fit(table(), schema=SCHEMA)
+    names = [entry.name for entry in model.ledger_.entries]
+    assert names == (["single-column counts"] if encoding == "sdv" else []) + ["WGAN critic steps"]
+    model.save(tmp_path / "m")
+    assert dpsynth.load(tmp_path / "m").sample(30, random_state=0).equals(model.sample(30, random_state=0))
+
+
+def test_a_model_without_counts_makes_no_tables_to_combine():
+    """Catches an assertion in place of a sentence."""
+    model = DPWGANGP(3.0, 1e-5, steps=2, encoding="minmax", training=SMALL).fit(table(), schema=SCHEMA)
+    with pytest.raises(InputError, match="no single-column counts"):
+        model.sample_many(2, 20)
+
+
+def test_all_records_are_read_where_that_is_affordable():
+    """Catches a rule that samples small tables, and one that reads large ones at each of many steps."""
+
+    def probability(n, **given):
+        steps = WganOptions.of(**given).parts(SCHEMA, float(n), 1e-5).of(Critic).plan
+        return steps.sampling_prob
+
+    assert probability(400) == 1.0
+    assert probability(10**6) == pytest.approx(2048 / 10**6)
+    assert probability(10**6, steps=10) == 1.0
+    assert probability(400, batch_size=100) == 0.25
+
+
+def test_the_default_has_a_gradient_penalty_at_no_cost():
+    """Catches a WGAN-GP without its penalty, or one whose penalty is paid for."""
+    settings = WganOptions.of().settings(400)
+    assert (settings.penalty, settings.critic_constraint) == ("public", "spectral")
+
+
+def test_healthgan_is_private_where_an_epsilon_is_given():
+    """Catches a baseline whose noise is refused or left out, and silence on what the noise leaves."""
+    with pytest.warns(OwnerWarning, match="learns little"):
+        model = DPWGANGP.healthgan(SCHEMA, epsilon=3.0)
+    plan = model.validate().parts(SCHEMA, 400.0, 1e-5).of(Critic).settings
+    assert (model.epsilon, model.encoding, plan.penalty) == (3.0, "sdv", "data")
+    assert DPWGANGP.healthgan(SCHEMA).epsilon is None
+
+
+def test_noise_shapes_without_a_proof_are_refused():
     """Catches noise shaped by componentwise bounds where the gradient has none."""
     with pytest.raises(PrivacyError, match="noise_shape"):
-        DPWGANGP(**options).fit(table(), schema=SCHEMA)
+        DPWGANGP(training=TrainingSettings(clip_norm=1.0), noise_shape="layerwise").fit(
+            table(), schema=SCHEMA
+        )
 
 
 def test_bad_arguments_are_named():

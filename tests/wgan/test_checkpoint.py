@@ -26,7 +26,7 @@ from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.training import TrainingState, initial_state
 
 TABLE = pd.DataFrame({"age": [31, 58, 44], "died": ["no", "yes", "no"]})
-SETTINGS = TrainingSettings(critic_hidden=(4,), generator_hidden=(3,), latent=2)
+SETTINGS = TrainingSettings(critic_hidden=(4,), generator_hidden=(3,), latent=2, penalty="none")
 PLAN = Plan(sampling_prob=0.5, expected_batch=2.0, steps=40, noise_multiplier=1.5)
 
 

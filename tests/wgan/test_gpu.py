@@ -19,7 +19,7 @@ pytestmark = [
 
 def run(device, *, in_graph):
     with tf.device(device):
-        settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3)
+        settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3, penalty="none")
         plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=40, noise_multiplier=1.0)
         points = np.random.default_rng(0).random((80, 3), dtype=np.float32)
         trainer = TrainingRun(points, Layout(3), settings, plan, bank=None, in_graph=in_graph)

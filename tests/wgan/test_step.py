@@ -24,6 +24,7 @@ CASES = {
         dict(activation="leaky_relu", critic_constraint="none", penalty="data", penalty_weight=0.5),
         "spherical",
     ),
+    "penalty at records, optimal": (dict(penalty="data", penalty_weight=0.5), "optimal"),
     "penalty at public points": (dict(critic_constraint="none", penalty="public"), "optimal"),
     "clipping": (dict(clip_norm=0.3, critic_constraint="none"), "spherical"),
 }
@@ -39,7 +40,7 @@ def records(n, seed=0):
 
 def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None, **more):
     options, shape = CASES[case]
-    small = dict(critic_hidden=(8, 6), generator_hidden=(5,), latent=3, critic_steps=1)
+    small = dict(critic_hidden=(8, 6), generator_hidden=(5,), latent=3, critic_steps=1, penalty="none")
     settings = TrainingSettings(**small | options | more)
     plan = Plan(
         sampling_prob=0.5, expected_batch=n / 2, steps=steps, noise_multiplier=multiplier, noise_shape=shape
@@ -139,7 +140,7 @@ def test_the_rounding_of_a_large_batch_stays_within_the_noise(shape):
     With large biases every unit is on. A component then varies between records by its rounding alone.
     """
     n, layout = 2000, Layout(6)
-    small = dict(critic_hidden=(32, 32), generator_hidden=(5,), latent=3)
+    small = dict(critic_hidden=(32, 32), generator_hidden=(5,), latent=3, penalty="none")
     settings = TrainingSettings(activation="leaky_relu", **small)
     plan = Plan(sampling_prob=1.0, expected_batch=n, steps=5, noise_multiplier=1.0, noise_shape=shape)
     points = np.random.default_rng(0).random((n, 6)).astype(np.float32)

@@ -24,6 +24,7 @@ SMALL = {
     "latent": 3,
     "activation": "leaky_relu",
     "bjorck_steps": 0,
+    "penalty": "none",
 }
 
 
@@ -65,7 +66,7 @@ def test_a_second_run_of_the_same_shape_compiles_nothing():
 def test_a_wider_batch_is_not_cut():
     """Catches truncated batches, which the Poisson event does not describe (all 80 records are drawn)."""
     shapes = DrawShapes(2, 20, 10, 80, 1.0, 30, 0)
-    chunk = HostDraws(shapes, TrainingSettings(), noisy=True).draw(np.random.default_rng(0))
+    chunk = HostDraws(shapes, TrainingSettings(penalty="none"), noisy=True).draw(np.random.default_rng(0))
     assert (chunk["records"] >= 0).sum(axis=2).tolist() == [[80, 80], [80, 80]]
 
 
@@ -230,7 +231,7 @@ def test_training_learns_without_noise():
 def test_draws_inside_the_program_are_normal_and_differ():
     """Catches in-program noise of the wrong scale, or the same noise in two steps."""
     shapes = DrawShapes(3, 4, 5000, 10, 0.5, 8, 0)
-    draws = GraphDraws(shapes, TrainingSettings(), noisy=True)
+    draws = GraphDraws(shapes, TrainingSettings(penalty="none"), noisy=True)
     chunk = draws.draw(np.random.default_rng(0))
     first, second = draws.noise(chunk, 0, 0).numpy(), draws.noise(chunk, 0, 1).numpy()
     assert stats.kstest(first, "norm").pvalue > 1e-3
@@ -240,7 +241,9 @@ def test_draws_inside_the_program_are_normal_and_differ():
 
 def test_draws_inside_the_program_are_made_in_float64():
     """Catches normals made in float32, which end before 6 standard deviations: too far to see in draws."""
-    draws = GraphDraws(DrawShapes(1, 1, 10, 10, 0.5, 8, 0), TrainingSettings(critic_steps=1), noisy=True)
+    draws = GraphDraws(
+        DrawShapes(1, 1, 10, 10, 0.5, 8, 0), TrainingSettings(penalty="none", critic_steps=1), noisy=True
+    )
     seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])
     program = tf.function(lambda j: draws.noise({"noise_seed": seeds}, 0, j)).get_concrete_function(0)
     made = [op for op in program.graph.get_operations() if "RandomNormal" in op.type]
@@ -252,7 +255,9 @@ def test_every_bit_of_a_seed_inside_the_program_is_random():
 
     No bit stays as it is, none goes with another (as those of a sign do), and no seed of many comes twice.
     """
-    draws = GraphDraws(DrawShapes(1024, 1, 10, 10, 0.5, 8, 0), TrainingSettings(critic_steps=2), noisy=True)
+    draws = GraphDraws(
+        DrawShapes(1024, 1, 10, 10, 0.5, 8, 0), TrainingSettings(penalty="none", critic_steps=2), noisy=True
+    )
     seeds = draws.draw(np.random.default_rng(0))["noise_seed"].reshape(-1, 2)
     assert len(np.unique(seeds)) == seeds.size == 4096
     bits = np.unpackbits(seeds.view(np.uint8), axis=1)
@@ -263,7 +268,7 @@ def test_every_bit_of_a_seed_inside_the_program_is_random():
 def test_tails_of_draws_inside_the_program():
     """Catches a law with shorter or longer tails than the normal, by 2e7 draws."""
     shapes = DrawShapes(1, 1, 5_000_000, 10, 0.5, 8, 0)
-    draws = GraphDraws(shapes, TrainingSettings(critic_steps=4), noisy=True)
+    draws = GraphDraws(shapes, TrainingSettings(penalty="none", critic_steps=4), noisy=True)
     seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])
 
     @tf.function(jit_compile=True)

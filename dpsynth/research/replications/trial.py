@@ -236,6 +236,6 @@ def _architecture(model: Synthesizer) -> dict[str, Any]:
     return {
         "generator": [int(width) for width in widths],
         "critic": [int(widths[-1]), *options.settings(model.n_).critic_hidden, 1],
-        "batch": int(options.batch(model.n_)),
+        "batch": int(options.batch(model.model_.declared_schema, model.n_)),
         "steps": options.steps,
     }

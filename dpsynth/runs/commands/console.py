@@ -36,7 +36,12 @@ DeltaOption = Annotated[
         help="Probability of failure. Default: n^-1.5 for n records to fit, if n is public, else 1e-6.",
     ),
 ]
-GeneratorOption = Annotated[str, Option("--generator", help="marginals, wgan-gp or matching.")]
+DatasetOption = Annotated[
+    str | None, Option("--dataset", help="Registered data set, as `dpsynth data` lists them.")
+]
+GeneratorOption = Annotated[
+    str, Option("--generator", help="marginals, wgan-gp or matching. Its options follow.")
+]
 NotPrivateFlag = Annotated[bool, Option("--not-private", help="Fit without any noise.")]
 StudyOption = Annotated[
     list[str] | None,

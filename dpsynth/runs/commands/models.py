@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from dpsynth import progress
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
+from dpsynth.runs.commands.own_options import generator_options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +28,14 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: console.DataOption,
-    schema: console.SchemaOption,
+    context: Context,
     out: Annotated[Path, Option(help="Folder of the model.")],
+    data: Annotated[
+        Path | None,
+        Option(help="CSV or Parquet file, a folder of Parquet files, or one of patients' files."),
+    ] = None,
+    schema: Annotated[Path | None, Option(help="YAML file.")] = None,
+    dataset: console.DatasetOption = None,
     epsilon: console.EpsilonOption = None,
     delta: Annotated[
         float | None,
@@ -42,6 +49,8 @@ def fit(
 ) -> None:
     """Fit a model to a table. The model may be shared if a guarantee holds and the schema is confirmed.
 
+    The table is a file, --data with --schema, or a registered data set, --dataset.
+
     A folder of Parquet files is a table in parts. It is never in memory as a whole. If patients have several
     rows, each file must hold all rows of its patients.
 
@@ -50,7 +59,6 @@ def fit(
     parallel = None if workers is None else console.dask_workers(workers)
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
-    from dpsynth.patients.schema import read_schema
     from dpsynth.runs.spending import ledger_of_run
     from dpsynth.synthesis.check_inputs import check_options
     from dpsynth.synthesis.fit import cost_of
@@ -58,15 +66,16 @@ def fit(
     from dpsynth.synthesis.parts.studies import Studies
 
     also = [Studies(study)] if study else []
-    model = estimator(generator, {})(epsilon, delta)
+    given = generator_options(context)
+    model = estimator(generator, given)(epsilon, delta, **given)
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
-        known = read_schema(schema)
+        known, table_of = _source(data, schema, dataset, parallel)
         check_options(known, options, also)
         _announce(data, options, known, also)
         with (
             ledger_of_run(None, cost_of(known, options), out, say=console.say) as ledger,
-            opened(data, known, schema, parallel) as table,
+            table_of() as table,
             progress.training_bar() as draw,
             progress.stage_lines(),
         ):
@@ -88,11 +97,31 @@ def fit(
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines))
 
 
-def _announce(data: Path, options: FitOptions, schema: TableSchema, also: Sequence[Studies]) -> None:
+def _source(
+    data: Path | None, schema: Path | None, dataset: str | None, parallel: dict[str, Any] | None
+) -> tuple[TableSchema, Callable[[], AbstractContextManager[pd.DataFrame | PartitionedRecords]]]:
+    """The schema of the table that the options name, and what opens it."""
+    if dataset is not None:
+        from dpsynth import datasets
+
+        console.refuse({"--data": data, "--schema": schema}, "--dataset, which has a table and a schema")
+        if parallel is not None:
+            raise InputError("--workers reads tables in parts, and a registered data set is in memory")
+        known = datasets.card(dataset).table
+        return known, lambda: nullcontext(datasets.load(dataset).frame)
+    if data is None or schema is None:
+        raise InputError("give --data and --schema, or --dataset")
+    from dpsynth.patients.schema import read_schema
+
+    described = read_schema(schema)
+    return described, partial(opened, data, described, schema, parallel)
+
+
+def _announce(data: Path | None, options: FitOptions, schema: TableSchema, also: Sequence[Studies]) -> None:
     """Say how wide the intervals of studies will be, if the table is there."""
     from dpsynth.synthesis.fit import outlook
 
-    if not data.exists():
+    if data is not None and not data.exists():
         raise DataError(f"{data}: there is no such file")
     for line in outlook(schema, options, also):
         console.say(line)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from dpsynth import progress
 from dpsynth.errors import ConfigError, InputError, RunError
 from dpsynth.files.storage import claimed, write_folder
 from dpsynth.runs.commands import console
+from dpsynth.runs.commands.own_options import generator_options, options_as_given
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.results import Evaluation
@@ -106,12 +107,17 @@ def _write(found: BudgetPlan, folder: Path) -> None:
 
 
 def run_configuration(
+    context: Context,
     out: Annotated[Path, Option(help="Folder to write.")],
     config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as randhie.")] = None,
     data: Annotated[Path | None, Option(help="CSV or Parquet file: a run without a YAML file.")] = None,
     schema: Annotated[Path | None, Option(help="YAML file of the schema of --data.")] = None,
-    epsilon: Annotated[float | None, Option(help="Total budget, with --data.")] = None,
+    dataset: console.DatasetOption = None,
+    epsilon: Annotated[float | None, Option(help="Total budget, with --data or --dataset.")] = None,
     delta: console.DeltaOption = None,
+    generator: Annotated[
+        str | None, Option(help="marginals (default), wgan-gp or matching. Its options follow.")
+    ] = None,
     study: console.StudyOption = None,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
     evaluate: Annotated[
@@ -120,6 +126,8 @@ def run_configuration(
     force: console.ForceFlag = False,
 ) -> None:
     """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
+
+    --dataset NAME takes a registered data set in place of --data and --schema.
 
     Writes synthetic.csv, model/ and ledger.json, and then evaluates the table for report.json, report.md and
     report.html. Ctrl-C during the evaluation keeps the table. `dpsynth evaluate` then continues. Half of the
@@ -134,16 +142,19 @@ def run_configuration(
     given = {
         "--data": data,
         "--schema": schema,
+        "--dataset": dataset,
         "--epsilon": epsilon,
         "--delta": delta,
+        "--generator": generator,
         "--study": study,
     }
+    options = generator_options(context)
     if config is None:
-        settings = _of_options(given)
+        settings = _of_options(given, options)
     else:
         if config.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
-        console.refuse(given, f"{config}: write it into that file")
+        console.refuse({**given, **options_as_given(options)}, f"{config}: write it into that file")
         settings = RunConfig.from_yaml(config)
     try:
         with progress.run_bars() as (draw, stages), progress.stage_lines():
@@ -168,24 +179,25 @@ def run_configuration(
     end_of(done)
 
 
-def _of_options(given: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run without a YAML file."""
+def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConfig:
+    """The configuration of a run without a YAML file. ``options`` are those of the generator."""
     from dpsynth.runs.config import RunConfig
 
     data, schema, epsilon = (given[name] for name in ("--data", "--schema", "--epsilon"))
-    if data is None:
+    if (dataset := given["--dataset"]) is not None:
+        console.refuse({"--data": data, "--schema": schema}, "--dataset, which has a table and a schema")
+    elif data is None:
         raise InputError("give a YAML file, or --data, --schema and --epsilon")
-    if schema is None:
+    elif schema is None:
         raise InputError(f"--schema is needed. `dpsynth schema infer {data} --out my.yaml` drafts one")
     if epsilon is None:
         raise InputError("--epsilon is needed. A run without any guarantee needs a YAML file")
-    model = {} if given["--delta"] is None else {"delta": given["--delta"]}
+    own = {name: given[f"--{name}"] for name in ("delta", "generator")}
+    model = {name: value for name, value in own.items() if value is not None}
+    files = {"data": {"path": str(data), "schema": str(schema)}}
     record = {
-        "data": {
-            "path": str(data),
-            "schema": str(schema),
-        },
-        "model": {"epsilon": epsilon, **model},
+        **(files if dataset is None else {"dataset": dataset}),
+        "model": {"epsilon": epsilon, **model, **options},
         "studies": given["--study"] or [],
     }
     try:

@@ -237,7 +237,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
         "delta must lie in [0, 1]",
     ),
     "command unknown": (nothing, "synthesize", "synthesize"),
-    "option missing": (nothing, "fit --data good.csv", "--schema"),
+    "option missing": (nothing, "fit --data good.csv --epsilon 1 --out out", "--schema"),
 }  # fmt: skip
 
 
