@@ -102,23 +102,3 @@ def test_tables_can_be_read(files):
         lines = list(csv.reader(files[f"tables/{sheet['name']}.csv"].splitlines()))
         assert all(len(line) == len(lines[0]) for line in lines)
         assert len(lines) == 1 + len(sheet["rows"]) * (len(sheet["header"]) - 1)
-
-
-def test_written_again(tmp_path):
-    """Catches files that differ each time, and tables of an earlier protocol that stay."""
-    write_results(study_page(made.made_up()), tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    write_results(study_page(made.made_up()), tmp_path)
-    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    write_results(study_page(made.made_up(findings=None)), tmp_path)
-    assert not (tmp_path / "tables" / "findings.csv").exists()
-
-
-def test_little(tmp_path):
-    """Catches files that need regressions, a baseline, several seeds, or any trial at all."""
-    least = made.made_up(seeds=1, restarts=1, sets=1, baseline=None, studies=None, findings=None,
-                         aucs=None, coverage=None)  # fmt: skip
-    write_results(study_page(least), tmp_path)
-    text = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert "HealthGAN" not in text and "There is one split" in text and "## Refused parts" not in text
-    write_results(study_page(replace(made.made_up(), trials=())), tmp_path)
