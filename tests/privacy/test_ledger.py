@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dpsynth import Column, DPMarginals, Schema
-from dpsynth.errors import DataError, InputError, PrivacyError, SchemaError
+from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.privacy import REPLACE_ONE, Cost, Ledger, LedgerFile, Profile
 from dpsynth.privacy.events import (
     epsilon_delta_event,
@@ -130,15 +130,6 @@ def test_a_ledger_that_was_damaged_is_not_believed(tmp_path, damage):
     path.write_text(json.dumps(record))
     with pytest.raises(DataError, match=r"ledger\.json: its sha256 is not that of its contents"):
         Ledger.load(path)
-
-
-def test_missing_and_unreadable_files(tmp_path):
-    """An OSError or UnicodeDecodeError that escapes as a traceback."""
-    with pytest.raises(DataError, match="No such file"):
-        Ledger.load(tmp_path / "none.json")
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not JSON"):
-        Ledger.load(tmp_path / "bytes.json")
 
 
 def test_an_unknown_event_in_a_file_is_refused_by_name(tmp_path):
@@ -360,20 +351,6 @@ def test_rows_and_patients_have_no_common_guarantee(row: str | None, turned: boo
     with pytest.raises(PrivacyError, match="no guarantee covers both"):
         ledger._contents.then(ledger_about(then)._contents)
     assert len(ledger.entries) == 1
-
-
-def test_another_unit_than_a_row_is_refused() -> None:
-    """A file that promises something about groups, which this package does not account for."""
-    record = ledger_about(PATIENT).to_dict() | {"unit": "all rows of one patient"}
-    with pytest.raises(DataError, match="accounts for 'one row'"):
-        Ledger.from_dict(record)
-
-
-@pytest.mark.parametrize("unit", ["", " one patient", "one\npatient"])
-def test_a_unit_is_one_line(unit: str) -> None:
-    """A unit that would break the guarantee's sentence in two."""
-    with pytest.raises(SchemaError, match="unit must be one line of text"):
-        Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),), unit=unit)
 
 
 def test_a_ledger_prints_its_guarantee_costs_and_meaning():
