@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from dpsynth.attacks.shadow import audit_table, standing_together
-from dpsynth.errors import InputError
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -41,10 +40,6 @@ def ignore(frame, rng):
     return base().sample(60, random_state=int(rng.integers(2**31)), ignore_index=True)
 
 
-def resample(frame, rng):
-    return frame.sample(len(frame), replace=True, random_state=int(rng.integers(2**31)), ignore_index=True)
-
-
 @pytest.mark.slow
 def test_a_copy_gives_itself_away():
     """Catches an audit that cannot tell the plainest leak, or contradicts where nothing is proved."""
@@ -62,21 +57,6 @@ def test_of_a_generator_that_ignores_the_data_nothing_is_found():
         for seed in range(6)
     ]
     assert sum(bound > 0 for bound in found) <= 2
-
-
-def test_several_canaries_and_a_leak_that_is_partial():
-    """Catches canaries that are compared with each other instead of with themselves."""
-    found = audit_table(resample, base(), SCHEMA, fits=60, canaries=4, delta=0.0, seed=2)
-    assert found.guesses == 240 and 0.6 < found.right / found.guesses < 1.0 and found.epsilon_lower > 0.3
-
-
-def test_an_audit_of_more_fits_goes_on(tmp_path):
-    """Catches folders of another audit that are mixed in; rounds that go on are those of shadow models."""
-    options = {"canaries": ODD, "delta": 0.0, "seed": 3, "folder": tmp_path / "a", "settings": {"by": "copy"}}
-    audit_table(copy, base(), SCHEMA, fits=2, **options)
-    assert audit_table(ignore, base(), SCHEMA, fits=2, **options).right == 2
-    with pytest.raises(InputError, match="other settings"):
-        audit_table(copy, base(), SCHEMA, fits=3, **{**options, "seed": 4})
 
 
 def test_score_by_hand():

@@ -144,15 +144,6 @@ def test_the_users_folder_is_looked_at_first(
     assert (tmp_path / "tiny.csv").read_bytes() == b"mine"
 
 
-def test_a_file_of_that_name_in_the_chosen_folder_stays(server: Server, cache: Path, tmp_path: Path) -> None:
-    """A file of somebody's that is overwritten without a word."""
-    card = write_card(tmp_path, server.url)
-    (tmp_path / "tiny.csv").write_bytes(b"mine")
-    with pytest.raises(DataError, match="move it away"):
-        fetch(card, tmp_path)
-    assert (tmp_path / "tiny.csv").read_bytes() == b"mine" and server.asked == []
-
-
 def test_an_interrupted_download_goes_on(server: Server, cache: Path, tmp_path: Path) -> None:
     """A half file under the name of a whole one, or a download that begins from nothing each time."""
     card = write_card(tmp_path, server.url)
@@ -167,27 +158,6 @@ def test_an_interrupted_download_goes_on(server: Server, cache: Path, tmp_path: 
     begun = int(server.asked[1].removeprefix("bytes=").removesuffix("-"))
     assert server.asked[0] is None and 100_000 < begun <= 200_000
     assert files(cache) == ["tiny.csv"]
-
-
-def test_control_c_leaves_a_part_to_go_on_from(
-    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C that leaves a whole-looking file, a lock or nothing at all."""
-    card = write_card(tmp_path, server.url)
-    import requests
-
-    whole = requests.Response.iter_content
-
-    def interrupted(self, size):
-        yield next(whole(self, size))
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(requests.Response, "iter_content", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            fetch(card)
-    assert files(cache) == [".tiny.csv.part"]
-    assert fetch(card).read_bytes() == FILE and server.asked[1] is not None
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -251,14 +221,6 @@ def test_offline(cache: Path, tmp_path: Path) -> None:
     assert files(cache) == []
 
 
-def test_an_address_that_is_gone(server: Server, cache: Path, tmp_path: Path) -> None:
-    """A page that says 404 taken for the file."""
-    server.status = 404
-    with pytest.raises(RunError, match=r"cannot be read \(it answers 404\)"):
-        fetch(write_card(tmp_path, server.url))
-    assert files(cache) == []
-
-
 def packed(content: bytes) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -316,18 +278,6 @@ def test_a_folder_that_cannot_be_written(
         fetch(card, tmp_path / "read_only")
 
 
-def test_a_full_disk(server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full at the end: half a file, or a traceback."""
-
-    def full(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(data_files.os, "replace", full)
-    with pytest.raises(DataError, match="No space left on device"):
-        fetch(write_card(tmp_path, server.url))
-    assert "tiny.csv" not in files(cache)
-
-
 def test_credentials(cache: Path, tmp_path: Path) -> None:
     """A download without the licence that somebody has to sign, or no word on where to sign it."""
     card = write_card(
@@ -339,16 +289,3 @@ def test_credentials(cache: Path, tmp_path: Path) -> None:
         fetch(card)
     with pytest.raises(DataError, match=r"MIMIC-III .* https://physionet\.org/content/mimiciii"):
         fetch("mimic3")
-
-
-def test_no_address(cache: Path, tmp_path: Path) -> None:
-    """A data set without a stable address that is looked for at none."""
-    path = Path(write_card(tmp_path, "http://127.0.0.1:9/"))
-    path.write_text(path.read_text().replace("download: 'http://127.0.0.1:9/'", "url: https://page"))
-    with pytest.raises(DataError, match=r"no stable address of tiny\.csv is known. Get it from https://page"):
-        fetch(str(path))
-
-
-def test_nothing_to_fetch() -> None:
-    """A download of what scikit-learn carries."""
-    assert fetch("breast_cancer") is None

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsynth.datasets import load
 from dpsynth.marginals.density import DensityDesign, denoise, fit_density, norm_sub, start
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid, intervals
@@ -144,59 +143,6 @@ def test_point_masses_keep_their_share_among_many_values():
         assert grid.values_per_cell[cell] == 1
 
 
-def test_a_habit_among_many_values_is_kept():
-    """Catches halves and tens that drown value by value in a column of 10,001 values."""
-    rng = np.random.default_rng(2)
-    real = np.where(
-        rng.random(6000) < 0.5, rng.normal(5000, 900, 6000).round(-1), rng.normal(5000, 900, 6000).round()
-    )
-    made = [drawn(*counted(real, 10_000, 1, 15.0, seed)) for seed in range(5)]
-    tens = np.median([(table % 10 == 0).mean() for table in made])
-    assert tens == pytest.approx((real % 10 == 0).mean(), abs=0.08)  # 0.56; 0.1 without a habit
-
-
-def test_zeros_in_intervals_alone_leave_the_density_where_it_is():
-    """Catches pack-years whose zeros alone stand out, so that all others were spread over the bounds."""
-    rng = np.random.default_rng(3)
-    real = np.where(rng.random(3000) < 0.5, 0.0, rng.gamma(2, 12, 3000)).round().clip(0, 400)
-    grid = intervals(Column(name="x", kind="integer", lower=0, upper=400), 64)
-    true = np.bincount(grid.encode(pd.Series(real)), minlength=grid.size)
-    ratios = []
-    for noisy in noisy_versions(true, 60.0):
-        found, counts = denoise(grid, noisy, 60.0, 3000)
-        made = drawn(found, counts)
-        assert (made == 0).mean() == pytest.approx(0.5, abs=0.08)
-        ratios.append(made.std() / real.std())
-    assert 0.6 < np.median(ratios) < 1.6 and max(ratios) < 4  # 5 and more where the density is flat
-
-
-def test_nothing_but_noise_gives_no_tail_and_no_masses():
-    """Catches masses and tails that are made of noise: 2,000 records of one value in a million."""
-    made = drawn(*counted(np.full(2000, 500_000.0), 999_999, 1, 30.0))
-    assert (made == 500_000).mean() > 0.9
-
-
-@pytest.mark.slow
-def test_point_masses_found_last_are_fitted_too():
-    """Catches cells that change after the last fit: two of these eight fits died on RAND HIE's incentives."""
-    real = load("randhie").frame["incentive"].to_numpy(float)[:10_000]
-    for std in (0.1, 1.0):
-        for seed in range(4):
-            grid, counts = counted(real, 2000, 1, std, seed)
-            assert counts.shape == (grid.size,)
-
-
-@settings(max_examples=12, deadline=None)
-@given(st.integers(130, 5000), st.floats(0.0, 1e4), st.integers(1, 10**5), st.integers(0, 2**32 - 1))
-def test_any_noise_in_two_counts_gives_counts(values, std, n, seed):
-    """NaN, negative counts or another total, where both counts are of nothing but noise."""
-    rng = np.random.default_rng(seed)
-    real = np.full(n, float(rng.integers(values)))
-    grid, counts = counted(real, values - 1, 1, std, seed)
-    assert counts.shape == (grid.size,) and np.isfinite(counts).all() and (counts >= 0).all()
-    assert counts.sum() == pytest.approx(n)
-
-
 def test_zeros_below_a_logarithmic_scale_and_missing_values_stand_apart():
     """A density that runs through the cell of zeros or of missing values."""
     column = Column(name="x", kind="integer", lower=0, upper=1000, scale="log", missing=True)
@@ -208,14 +154,6 @@ def test_zeros_below_a_logarithmic_scale_and_missing_values_stand_apart():
     _, counts = denoise(grid, true + 9 * np.random.default_rng(0).standard_normal(grid.size), 9.0, 3000)
     assert counts[0] == pytest.approx(900, abs=40) and counts[-1] == pytest.approx(600, abs=40)
     assert counts.sum() == pytest.approx(3000)
-
-
-def test_without_noise_without_order_or_with_few_cells_it_is_the_projection():
-    rng = np.random.default_rng(0)
-    names = Grid.from_column(Column(name="g", kind="categorical", categories=tuple("abcdefghij")))
-    for grid, std in ((integers(99), 0.0), (names, 5.0), (integers(6), 5.0)):
-        noisy = 10 * rng.standard_normal(grid.size)
-        np.testing.assert_array_equal(denoise(grid, noisy, std, 50.0)[1], norm_sub(noisy, 50.0))
 
 
 @settings(max_examples=20, deadline=None)

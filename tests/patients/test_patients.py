@@ -14,7 +14,7 @@ from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pand
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.patients.histories import Histories, patient_table, rows_of, unused_rows
 from dpsynth.patients.schema import MOST_ROWS, PRESENCE_CLASSES, PatientSchema
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
 DIED = Column(name="died", kind="binary", categories=("no", "yes"))
@@ -54,15 +54,6 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
         counts = rows["grade"].value_counts()
         if len(counts):
             assert counts[level["grade mode"]] == counts.max()
-
-
-def test_a_copy_with_other_fields_has_levels_of_its_own():
-    """Catches levels, rows or variables of the schema that was copied: each is made once for a schema."""
-    assert (VISITS.levels["rows"].upper, VISITS.timed) == (6, True) and "lab" in VISITS.rows.names
-    few = VISITS.model_copy(update={"most": 3, "per_patient": ("sex", "lab")})
-    assert few.levels["rows"].upper == 3 and "lab" not in few.rows.names
-    assert "lab mean" not in few.levels.names and "lab mean" in VISITS.levels.names
-    assert few != VISITS and few.model_copy(update={"most": 6, "per_patient": ("sex",)}) == VISITS
 
 
 def test_a_value_per_patient_is_one_of_their_own_rows():
@@ -292,17 +283,6 @@ def test_a_wrong_file_is_refused(yaml, message):
         PatientSchema.from_yaml(yaml)
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e7), st.sampled_from(["linear", "log"]))
-@settings(deadline=None, max_examples=100)
-def test_levels_of_any_bounds_can_be_declared(lower, width, scale):
-    """Catches bounds of a level that are no whole number of its steps, after rounding."""
-    lab = Column(name="lab", kind="continuous", lower=lower, upper=lower + width)
-    if scale == "log" and lower > 0:
-        lab = lab.model_copy(update={"scale": scale})
-    schema = PatientSchema(unit="id", order="day", most=5, columns=(DAY, lab))
-    assert schema.levels["lab sd"].bounds[1] == pytest.approx(width / 2)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -337,16 +317,6 @@ def test_a_date_orders_rows_as_its_number_of_days_does():
         assert own.clock.unit == "days" and own.clock.bounds[1] - own.clock.bounds[0] == 365
 
 
-def test_other_dates_that_change_from_row_to_row_are_refused():
-    """Catches a discharge date that is modelled as days since 1970."""
-    left = Column(name="left", kind="date", lower="2010-01-01", upper="2011-01-01")
-    born = Column(name="born", kind="date", lower="1910-01-01", upper="2011-01-01")
-    with pytest.raises(SchemaError, match="Declare this one as derived, from the order"):
-        PatientSchema(unit="id", order="day", most=3, columns=(DAY, left))
-    own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born, LAB), per_patient=("born",))
-    assert own.levels["born"].kind == "date"
-
-
 def test_a_discharge_follows_from_the_order_and_a_stay():
     """Catches a stay that is not read from two dates, and a discharge that is a level."""
     day = Column(name="day", kind="date", lower="2010-01-01", upper="2011-01-01")
@@ -365,12 +335,6 @@ def test_a_discharge_follows_from_the_order_and_a_stay():
     found = patient_table(rows, own)
     assert found["stay mean"].tolist() == [2.0, 20.0] and found["day span"].tolist()[0] == 28
     assert not [name for name in found if name.startswith("left")]
-
-
-def test_a_schema_of_patients_is_no_schema_of_records():
-    """Catches an error that names a field of a column, in place of what the file describes."""
-    with pytest.raises(SchemaError, match="the key rows describes patients with several rows"):
-        Schema.from_dict(VISITS.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -393,18 +357,3 @@ def test_rows_of_nobody_or_in_no_order_are_refused(change, message):
 def test_a_number_that_means_missing_elsewhere_identifies_a_patient():
     """Catches a third patient or third stay that is refused, since 3 is a code in other columns."""
     assert len(patient_table(wards(5), WARDS.model_copy(update={"missing_words": ("?", "3")}))) == 5
-
-
-def test_rows_may_have_dates_as_an_order_that_is_no_column():
-    """Catches dates that cannot be compared, or that do not order rows."""
-    frame = wards(5)
-    dates = frame.assign(stay=pd.Timestamp("2010-01-01") + pd.to_timedelta(frame["stay"], unit="D"))
-    pd.testing.assert_frame_equal(patient_table(dates, WARDS), patient_table(frame, WARDS))
-
-
-def test_keys_that_do_not_stand_there_are_refused():
-    """A number as a key, or a key in two places, which are errors of Python."""
-    with pytest.raises(SchemaError, match="every key must be text"):
-        PatientSchema.from_dict({**STAYS.to_dict(), 1: "a"})
-    with pytest.raises(SchemaError, match="most is no key of its own"):
-        PatientSchema.from_dict({**STAYS.to_dict(), "most": 3})

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import dpsynth
 from dpsynth.errors import InputError
 from dpsynth.studies.combining import combine
 
@@ -147,35 +146,6 @@ def test_shapes_that_are_taken():
     assert one.lower[0] == plain.lower[0] and one.estimate.shape == (1,)
 
 
-def test_as_a_frame_and_printed():
-    """Catches a record whose table shows other numbers than it holds."""
-    frame = pd.DataFrame({"age": [0.9, 1.0, 1.3], "sex": [0.2, 0.2, 0.2]})
-    told = combine(frame, 0.01 + 0 * frame, level=0.9)
-    table = told.to_frame()
-    assert table.index.tolist() == ["age", "sex"]
-    for name in NAMES:
-        np.testing.assert_array_equal(table[name], getattr(told, name))
-    lines = str(told).splitlines()
-    assert lines[0].split() == ["term", "estimate", "std", "error", "90", "%", "interval", "p"]
-    assert lines[1].split()[:3] == ["age", "1.07", f"{told.std_error[0]:.3g}"]
-    assert lines[2].startswith("sex ") and lines[3] == "From 3 synthetic tables."
-    with pytest.raises(AttributeError):
-        told.m = 4
-
-
-def test_no_variance_at_all():
-    """Catches 0 / 0 where all tables say exactly the same."""
-    told = combine([[2.0, 0.0]] * 3, np.zeros((3, 2)))
-    assert told.std_error.tolist() == [0.0, 0.0] and told.p_value.tolist() == [0.0, 1.0]
-
-
-@pytest.mark.parametrize("between", [0.8, 0.833333, 0.83334, 0.84, 0.9])
-def test_no_astronomic_interval_where_the_variance_is_hardly_positive(between):
-    """Catches degrees of freedom near 0: the moments of 2003 are 0 at a variance between of 5/6."""
-    told = combine(numbers(0.0, between, 5), np.ones(5))
-    assert 1.5 < told.upper[0] < 4.0
-
-
 def test_what_is_refused():
     """Catches faults that would come out as NaN or as a plausible interval."""
     for estimates, variances, more, message in [
@@ -245,17 +215,3 @@ def test_intervals_hold_the_truth():
     assert coverage(20, 1000, 500, rng) == pytest.approx(0.95, abs=0.039)
     # where few tables tell little beside their own variance, the prior is on the safe side
     assert 0.98 <= coverage(5, 200, 250, rng) <= 1.0
-
-
-def test_the_tables_of_one_model_do_not_combine():
-    """Catches a docstring that promises what no rule can do: samples of one model do not show its noise."""
-    rng = np.random.default_rng(1)
-    model = 3 * rng.normal(size=500) / math.sqrt(200)
-    q = model[:, None] + rng.normal(size=(500, 20)) / math.sqrt(200)
-    told = combine(q.T, np.full((20, 500), 1 / 200))
-    assert np.mean((told.lower <= 0) & (told.upper >= 0)) < 0.75
-
-
-def test_public():
-    """Catches a name that is not where users look for it."""
-    assert dpsynth.combine is combine

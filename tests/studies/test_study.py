@@ -6,11 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from pydantic import BaseModel
 
 import dpsynth
 from dpsynth.errors import InputError
-from dpsynth.studies import study as study_module
 from dpsynth.studies.model import model_terms
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.table.schema import Column, Schema
@@ -97,19 +95,6 @@ def test_a_study_is_read_back_from_its_record(given) -> None:
     assert Study.read(json.loads(study.model_dump_json())) == study
     assert Study.read(study.model_dump()) == study
     assert dpsynth.Study is Study
-
-
-def test_a_study_inside_another_record() -> None:
-    """A fault inside a configuration that is no fault of the configuration."""
-
-    class Config(BaseModel):
-        study: Study
-
-    assert Config.model_validate({"study": {"model": "death ~ age"}}).study == Study(model="death ~ age")
-    with pytest.raises(ValueError, match="'kind: outcome ~ predictors'"):
-        Config.model_validate({"study": {"model": "death"}})
-    with pytest.raises(InputError, match=r"^model: a model is written"):
-        Study.of(model="death")
 
 
 def test_what_is_no_study() -> None:
@@ -200,31 +185,6 @@ def test_studies_that_do_not_fit_the_schema() -> None:
             study.effects(SCHEMA)
         assert message in str(caught.value) and "\n" not in str(caught.value)
         assert str(caught.value).startswith(f"study {study.label!r}: ")
-
-
-def test_a_column_may_be_called_like_an_interaction() -> None:
-    """A name with a sign in it that is no longer read."""
-    schema = Schema(columns=(*SCHEMA.columns, Column(name="age*sex", kind="integer", lower=0, upper=99)))
-    for text in ("death ~ age*sex", "death ~ `age*sex`"):
-        assert model_terms(schema, Study(model=text).effects(schema))[0].name == "age*sex"
-
-
-def test_as_many_terms_as_may_be(monkeypatch) -> None:
-    """A limit that is off by one."""
-    monkeypatch.setattr(study_module, "MAX_TERMS", 299)
-    assert len(names(Study(model="death ~ ward"))) == 299
-
-
-def test_labels() -> None:
-    """Two studies whose estimates would overwrite each other, or a label that needs a schema."""
-    found = read_studies(
-        ["death ~ age", {"model": "death ~ age + sex", "name": "full"}, Study(model=COX, name="x")]
-    )
-    assert [study.label for study in found] == ["death", "full", "x"]
-    assert Study(model="linear: log(`crp`) ~ age").label == "crp"
-    for second in ("cox: (days, death) ~ age", {"model": "crp ~ age", "name": "death"}):
-        with pytest.raises(InputError, match="two studies are called 'death'"):
-            read_studies(["death ~ age", second])
 
 
 def test_a_list_of_studies() -> None:

@@ -73,16 +73,6 @@ def unread(monkeypatch) -> None:
     monkeypatch.setattr("dpsynth.synthesis.synthesizer.records_of", refuse)
 
 
-WIDE = "died ~ " + " + ".join(f"x{k}" for k in range(40))
-WIDE_SCHEMA = Schema(
-    columns=(
-        *(Column(name=f"x{k}", kind="continuous", lower=0, upper=1) for k in range(40)),
-        Column(name="died", kind="binary", categories=("no", "yes")),
-    ),
-    n_public=200,
-)
-
-
 @pytest.mark.parametrize(
     ("studies", "message"),
     [
@@ -134,20 +124,6 @@ def test_parts_that_leave_nothing_are_refused_before_the_records_are_counted(mon
     ledger, schema = Ledger(), SCHEMA.with_n_public(None)
     with pytest.raises(InputError, match="leave something for the generator, got 1 in all"):
         estimator().fit(table(), schema=schema, ledger=ledger, also=beside(STUDIES, 1.0))
-    assert not ledger.entries
-
-
-def test_too_many_terms_for_the_budget():
-    """A study whose intervals say nothing, found out after the budget was spent."""
-    model, studies = dp_marginals(0.3, 1e-5, pairwise_statistics=False), Studies([WIDE])
-    frame = pd.DataFrame({f"x{k}": np.linspace(0, 1, 200) for k in range(40)}).assign(
-        died=["no", "yes"] * 100
-    )
-    ledger = Ledger()
-    with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
-        studies.expected_widening(WIDE_SCHEMA, model)
-    with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
-        model.fit(frame, schema=WIDE_SCHEMA, ledger=ledger, also=[studies])
     assert not ledger.entries
 
 
@@ -249,27 +225,6 @@ def test_a_saved_model_keeps_its_studies(tmp_path):
     assert copied.get_params() == again.get_params()
 
 
-def test_a_study_asked_for_after_the_fit():
-    """A study that is read from the records later, unpaid, or a KeyError."""
-    model = fitted(["died ~ age"])
-    with pytest.raises(
-        InputError, match=r"study 'sex' was not declared before the fit \(declared were: died\)"
-    ):
-        model.study("sex")
-    with pytest.raises(InputError, match="none was declared"):
-        fitted(()).study("died")
-
-
-def test_studies_stand_in_the_ledger():
-    """A reading that is not posted, or a budget that studies exceed."""
-    model = fitted()
-    names = [entry.name for entry in model.ledger_.entries if "study" in entry.name]
-    assert names == [
-        f"{what} of study {name}" for name in ("died", "ages") for what in ("information", "score", "score")
-    ]
-    assert 1.9 < model.ledger_.epsilon(1e-5) <= 2.0
-
-
 @pytest.mark.slow
 def test_what_is_remarked_on_a_study_is_said_of_its_tables():
     """Tables analysed without a word of predictors that the estimates say cannot be told apart."""
@@ -306,13 +261,3 @@ def test_a_derived_predictor_is_computed_and_never_read():
     np.testing.assert_allclose(computed.coefficients, own.coefficients * 10 / 12, rtol=1e-6)
     again, _ = fits[0].sample_many(2, 300, study="died", random_state=1)
     assert (again["months"] == 12 * again["age"]).all()
-
-
-def test_a_derived_predictor_without_a_value_is_no_error():
-    """A message that tells of a private record whose input is missing."""
-    ratio = Column(
-        name="ratio", kind="continuous", lower=0, upper=900, decimals=1, derived="age / crea", missing=True
-    )
-    schema = Schema(columns=(*SCHEMA.columns[:3], ratio, SCHEMA.columns[4]), outcome="died", n_public=600)
-    model = fitted(["died ~ ratio"], schema=schema, random_state=0)
-    assert np.isfinite(model.estimates_[0].std_errors).all()

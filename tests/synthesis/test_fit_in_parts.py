@@ -16,7 +16,7 @@ from dask_workers import threads
 from visits import VISITS, visits
 
 import dpsynth
-from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError, RunError
+from dpsynth.errors import DataError, InputError, RunError
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.synthesis.check_inputs import records_of
@@ -261,13 +261,6 @@ def test_n_public_is_compared_with_the_patients_of_all_files(n_public, message, 
         records_of(parts, schema, options, accept_n_public=False)
 
 
-@pytest.mark.slow
-def test_noise_is_drawn_afresh_without_a_seed(folder, client):
-    models = [estimator(random_state=None).fit(opened(folder, client), schema=SCHEMA) for _ in range(2)]
-    a, b = (model.model_.encoder.marginals.probabilities[0] for model in models)
-    assert models[0].guarantee().private and not np.array_equal(a, b)
-
-
 @pytest.mark.parametrize(
     ("options", "schema", "change", "message"),
     [
@@ -292,30 +285,3 @@ def test_nothing_is_spent_on_a_fit_that_cannot_be(options, schema, change, messa
     with pytest.raises(InputError, match=message):
         trained(steps=20).fit(opened(folder, client), schema=schema, ledger=ledger)
     assert not ledger.entries
-
-
-def test_n_public_is_compared_with_what_the_files_say(folder, client):
-    far = SCHEMA.with_n_public(1200)
-    with pytest.raises(DataError, match=r"n_public is 1,200, but the table to fit has 600 rows"):
-        estimator().fit(opened(folder, client, far), schema=far)
-    with pytest.warns(OwnerWarning, match="600 rows"):
-        estimator().fit(opened(folder, client, far), schema=far, accept_n_public=True)
-
-
-def test_a_person_in_several_rows_is_said(folder, client):
-    """Repeats that are seen in no part by itself."""
-    for file in sorted(folder.glob("*.parquet")):
-        frame = pd.read_parquet(file)
-        frame.assign(MRN=range(len(frame))).to_parquet(file, index=False)
-    schema = Schema(**{**dict(SCHEMA), "other_columns": "ignore"})
-    with pytest.warns(OwnerWarning, match="MRN: 600 rows have 399 different values, one of them 3 times"):
-        estimator().fit(opened(folder, client, schema), schema=schema)
-
-
-def test_unreviewed_fields_are_refused_before_the_table_is_read(folder, client, monkeypatch):
-    columns = (SCHEMA.columns[0].model_copy(update={"unreviewed": ("lower",)}), *SCHEMA.columns[1:])
-    drafted = Schema(**{**dict(SCHEMA), "columns": columns})
-    records = opened(folder, client, drafted)
-    monkeypatch.setattr(records, "check", lambda: pytest.fail("the records were read"))
-    with pytest.raises(PrivacyError, match="age"):
-        estimator().fit(records, schema=drafted)

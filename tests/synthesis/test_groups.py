@@ -8,7 +8,6 @@ import pytest
 from dask_workers import threads
 
 import dpsynth
-from dpsynth.errors import InputError
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.synthesis.parts.groups import Groups
@@ -88,16 +87,6 @@ def test_all_that_is_read_is_in_the_ledger(model):
     assert "sqrt(10 + 25) for at most 5 codes of a record" in model.ledger_.entries[-1].sensitivity
 
 
-def test_a_saved_model_is_the_same(model, tmp_path):
-    """A model whose codes are lost in its file."""
-    again = dpsynth.load(model.save(tmp_path / "model"))
-    drawn = again.sample(300, random_state=3)
-    pd.testing.assert_frame_equal(drawn, model.sample(300, random_state=3))
-    with_code = again.sample(50, where={"icd_3": "yes", "icd_7": True, "age": (30, 80)}, random_state=1)
-    assert len(with_code) == 50 and (with_code["icd_3"] == "yes").all() and with_code["icd_7"].all()
-    assert [len(again.sample(n)) for n in (0, 1)] == [0, 1]
-
-
 @pytest.mark.slow
 def test_tables_to_combine_differ_by_sample_and_noise(model, frame):
     """Redrawn tables without codes, or with prevalences that differ less than those of samples."""
@@ -117,14 +106,6 @@ def test_further_parts_leave_codes_their_share(frame):
     assert 0.2 < shares[Groups] < 0.5
     (estimates,) = found.estimates_
     assert dict(zip(estimates.terms, estimates.coefficients, strict=True))["icd_0: yes vs no"] > 0
-
-
-@pytest.mark.parametrize("of", [dpsynth.DPWGANGP, dpsynth.DPCriticMatching])
-def test_other_generators_take_no_groups(of, frame, readings):
-    """A limit on codes that is accepted and has no effect."""
-    with pytest.raises(InputError, match=r"takes no groups of columns\. Use generator marginals"):
-        of(3.0, 1e-5).fit(frame, schema=SCHEMA, ledger=Ledger())
-    assert not readings
 
 
 def test_a_plan_has_the_codes():

@@ -118,17 +118,6 @@ def test_released_marginals_stay_exact() -> None:
 
 
 @pytest.mark.slow
-def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
-    """A tilt that is lost on disk."""
-    model = fitted()
-    model.save(tmp_path / "model")
-    again = dpsynth.load(tmp_path / "model")
-    pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
-    first, second = (one.sample_many(2, 100, random_state=1)[0] for one in (model, again))
-    pd.testing.assert_frame_equal(first, second)
-
-
-@pytest.mark.slow
 def test_moments_are_redrawn_with_their_noise() -> None:
     """Tables of many whose pairwise statistics all have one noise, so that their spread tells of none."""
     rng = np.random.default_rng(0)
@@ -152,12 +141,3 @@ def test_moments_are_redrawn_with_their_noise() -> None:
     np.testing.assert_allclose(
         [pairwise_statistics.noise_std for pairwise_statistics in seen], released.noise_std, rtol=1e-12
     )
-
-
-def test_two_columns_have_no_pair_beside_the_tree() -> None:
-    """Budget spent on pairwise statistics of the one pair that a table holds already."""
-    schema = SCHEMA.select(["died", "lab0"])
-    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=True)
-    model.fit(cohort()[["died", "lab0"]], schema=schema)
-    assert "pairwise statistics" not in [entry.name for entry in model.ledger_.entries]
-    assert model.model_.chain.pairs is None

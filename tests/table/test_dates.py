@@ -16,7 +16,7 @@ from dpsynth.table.derived import parse_where
 from dpsynth.table.files import read_table, write_table
 from dpsynth.table.grid import Grid
 from dpsynth.table.inference import infer_schema, limits_of_data
-from dpsynth.table.kinds.date import cycle_places, from_moments, moment, moment_text, text_moments
+from dpsynth.table.kinds.date import cycle_places, from_moments, moment, moment_text
 from dpsynth.table.schema import Schema
 
 BORN = Column(name="born", kind="date", lower="1900-01-01", upper="2019-12-31", missing=True)
@@ -54,17 +54,6 @@ def test_numbers_of_dates_are_those_of_the_standard_library(value):
     ]
     assert places == [value.weekday(), value.month - 1, value.hour]
     assert cycle_places(np.array([days]), "date", "weekday")[0] == value.weekday()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["%d/%m/%Y", "%m/%d/%Y %H:%M", "%d-%b-%Y", "%Y%m%d"])
-@given(MOMENTS)
-def test_a_declared_format_reads_what_strftime_writes(pattern, value):
-    """Catches day and month that change places, and a format that stops ISO text from being read."""
-    value = value.replace(second=0) if "%H" in pattern else value.replace(hour=0, minute=0, second=0)
-    texts = pd.Series([value.strftime(pattern), value.isoformat(" "), "soon"], dtype=object)
-    read = text_moments(texts, "datetime", pattern)
-    assert read[0] == read[1] == moment(value, "datetime") and np.isnan(read[2])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -145,22 +134,6 @@ def test_a_wrong_field_is_one_sentence():
         with pytest.raises(SchemaError, match="column 'x'") as caught:
             Column(name="x", **known | fields)
         assert sentence in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_yaml_keeps_dates_as_dates():
-    """Catches a schema that is written with numbers of days, or not read back."""
-    own = schema(
-        Column(
-            name="shift", kind="datetime", lower="2010-01-01", upper="2010-01-02", step=1800, cycles=("hour",)
-        ),
-        constraints=("born <= came",),
-    )
-    text = own.to_yaml()
-    assert Schema.from_yaml(text) == own and Schema.from_yaml(text).digest() == own.digest()
-    assert "upper: '2019-12-31'" in text and "14610" not in text
-    flow = Schema.from_yaml("columns:\n- {name: a, kind: date, lower: 2010-01-01, upper: 2010-12-31}\n")
-    assert flow["a"].allowed == "2010-01-01 to 2010-12-31"
-    assert own["shift"].allowed == "2010-01-01 00:00 to 2010-01-02 00:00 in steps of 1800 seconds"
 
 
 def test_rules_and_formulas_are_those_of_pandas():
@@ -297,14 +270,3 @@ def test_a_draft_finds_dates_and_their_format():
     read = draft.schema.check(texts)
     assert (read["us"] == table["came"]).all() and (read["stamp"] == table["seen"]).all()
     assert limits_of_data(draft.schema, read)["iso"] == ("lower", "upper")
-
-
-def test_sdv_metadata_of_dates():
-    """Catches a datetime that loses its format, and bounds of records that count as public."""
-    metadata = {"columns": {"came": {"sdtype": "datetime", "datetime_format": "%d/%m/%Y"}}}
-    table = pd.DataFrame({"came": ["03/04/2012", "25/12/2012"]})
-    found = Schema.from_sdv(metadata, table)["came"]
-    assert (found.kind, found.format, found.unreviewed) == ("date", "%d/%m/%Y", ("lower", "upper", "missing"))
-    assert found.allowed == "2012-04-03 to 2012-12-25"
-    known = {"came": {"lower": "2010-01-01", "upper": "2019-12-31"}}
-    assert Schema.from_sdv(metadata, known=known)["came"].unreviewed == ()

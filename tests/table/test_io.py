@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import re
-import time
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -23,7 +22,6 @@ from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table import files as table_io
 from dpsynth.table.cells import escape, unescape
-from dpsynth.table.csv import csv_line
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.parquet import ParquetTable, read_part
 from dpsynth.table.reader import Reader
@@ -102,24 +100,6 @@ def test_writes_one_piece_at_a_time(tmp_path) -> None:
     assert sizes[2] > sizes[1] + 10_000
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_pieces_must_agree(tmp_path, suffix: str) -> None:
-    """A later piece with other columns would shift values under the wrong names."""
-    with pytest.raises(DataError, match="other columns than the first"):
-        write_table([FRAME, FRAME[["sex", "age"]]], tmp_path / f"t{suffix}")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_write_refusals(tmp_path) -> None:
-    """Another suffix, an absent folder or nothing to write must be said in a sentence."""
-    with pytest.raises(DataError, match=r"must end with \.csv or \.parquet"):
-        write_table(FRAME, tmp_path / "t.xlsx")
-    with pytest.raises(DataError, match="does not exist"):
-        write_table(FRAME, tmp_path / "no" / "t.csv")
-    with pytest.raises(DataError, match="nothing to write"):
-        write_table([], tmp_path / "t.csv")
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -139,13 +119,6 @@ def test_csv_errors_name_the_line(tmp_path, text: str, words: str) -> None:
     path.write_text(text)
     with pytest.raises(DataError, match=re.escape(words.format(path=path))):
         read_table(path, SCHEMA)
-
-
-def test_csv_line_counts_line_breaks_in_cells(tmp_path) -> None:
-    """A quoted line break before the row would put a plain row count off by one."""
-    path = tmp_path / "t.csv"
-    path.write_text('a,b\n"x\ny",1\n\nz,2\n')
-    assert [csv_line(path, row) for row in range(3)] == [3, 5, None]
 
 
 def test_unreadable_files(tmp_path) -> None:
@@ -279,20 +252,6 @@ def test_no_cell_decides_how_another_is_decoded(cells, name):
         assert read_back(path, cells) == expected
 
 
-def test_a_large_file_is_decoded_as_a_small_one(tmp_path):
-    """Catches a character that is cut, or read as two of cp1252, where a block of bytes ends."""
-    path = tmp_path / "t.csv"
-    rows = [("x" * (k % 7) + "\u00e4\u20ac").encode() for k in range(30_000)]
-    rows[20_000] = b"\xe4"
-    path.write_bytes(b"a\n" + b"\n".join(rows) + b"\n")
-    with pytest.warns(
-        OwnerWarning,
-        match=r"not UTF-8 as cp1252, first in line 20002 \(guessed; .*{encoding: …}",
-    ):
-        found = read_table(path)["a"].tolist()
-    assert found == [row.decode() if k != 20_000 else "\u00e4" for k, row in enumerate(rows)]
-
-
 NOTED = Schema(
     ignored=("note",),
     columns=(
@@ -375,16 +334,6 @@ def test_a_note_of_several_lines_is_read(note, tmp_path):
         assert noted(tmp_path / "t.csv", rows, order, ",") == [50, 51], order
 
 
-def test_a_quote_that_never_closes_is_named_by_its_line(tmp_path):
-    """Catches an error that names the last line of a long file in place of the one to correct."""
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n1,2\n" + '3,"x\n' + "4,5\n" * 99)
-    with pytest.raises(
-        DataError, match=r"line 102: not CSV: .*The record begins in line 3: is a double quote"
-    ):
-        read_table(path)
-
-
 def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
     """An option that is not passed on, a warning about what was said, or 1.234 read as a bit above one."""
     path = tmp_path / "t.csv"
@@ -403,17 +352,6 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
     for wrong in ({"sep": ";;"}, {"decimal": ";"}, {"encoding": "utf-9"}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))} .*{next(iter(wrong.values()))}"):
             CsvFormat(**wrong)
-
-
-def test_our_own_files_are_read_with_a_schema_of_semicolons(tmp_path) -> None:
-    """A synthetic table that its own schema refuses, because the owner's files are written otherwise."""
-    schema = WRITTEN.model_copy(update={"csv": CsvFormat(sep=";", decimal=",", encoding="latin-1")})
-    path = tmp_path / "t.csv"
-    path.write_bytes("age;bmi;sex\n20;20,5;f\n30;21,5;mä\n".encode("latin-1"))
-    theirs = read_table(path, schema)
-    assert theirs["bmi"].tolist() == [20.5, 21.5] and theirs["sex"].tolist() == ["f", "mä"]
-    write_table(theirs, path)
-    pd.testing.assert_frame_equal(read_table(path, schema), theirs)
 
 
 def test_commas_that_are_no_decimals(tmp_path) -> None:
@@ -438,24 +376,6 @@ def test_commas_that_are_no_decimals(tmp_path) -> None:
     named = Schema(columns=(Column(name="x", kind="binary", categories=("1,2", "1,3")),), ignored=("n",))
     path.write_text('n,x\n1,"1,2"\n2,"1,3"\n')
     assert read_table(path, named)["x"].tolist() == ["1,2", "1,3"]
-
-
-def test_a_separator_in_a_declared_name(tmp_path) -> None:
-    """Our own table whose only column is called a;b, cut in two."""
-    schema = Schema(columns=(Column(name="a;b", kind="integer", lower=0, upper=9),))
-    write_table(schema.conform(pd.DataFrame({"a;b": [1, 2]})).frame, tmp_path / "t.csv")
-    assert read_table(tmp_path / "t.csv", schema)["a;b"].tolist() == [1, 2]
-
-
-def test_other_columns_are_left_out_by_one_word(tmp_path) -> None:
-    """A column that nobody named is read, or must be named."""
-    path = tmp_path / "t.csv"
-    path.write_text("age,sex,free text\n20,F,x\n")
-    with pytest.raises(DataError, match="or write other_columns: ignore there"):
-        read_table(path, SCHEMA)
-    schema = Schema.from_yaml(SCHEMA.to_yaml() + "other_columns: ignore\n")
-    assert list(read_table(path, schema)) == ["age", "sex"]
-    assert Schema.from_yaml(schema.to_yaml()) == schema and schema.digest() != SCHEMA.digest()
 
 
 def test_formulas_in_text_are_written_as_text(tmp_path) -> None:
@@ -538,18 +458,6 @@ DANGEROUS = st.text(
 )
 
 
-@given(DANGEROUS)
-@example('a;"=1+1;b')
-@example("x; =1")
-@example("\t\t'=1")
-def test_escaped_text_comes_back(text) -> None:
-    """An apostrophe too many or too few in text that is written and read, or two texts that become one."""
-    written = escape(text)
-    assert unescape(written) == text and (escape(written) == written) == (written == text)
-    for piece in re.split(r"[;|\t\r\n\v\u2028]", written):
-        assert not begins_a_formula(piece, "")
-
-
 @given(
     st.lists(st.tuples(DANGEROUS, st.sampled_from((-1, 0, 2)), DANGEROUS), min_size=1, max_size=3), DANGEROUS
 )
@@ -577,21 +485,6 @@ def test_no_reader_finds_a_formula(tmp_path_factory, rows, name) -> None:
         assert kept == [names, *([first, str(number), last] for first, number, last in rows)]
 
 
-@given(st.lists(DANGEROUS, min_size=1, max_size=4, unique=True))
-@example(['a;"=1+1;b', "ok"])
-@example(["a;\u200b=1", "﹦1"])
-def test_categories_that_look_like_formulas_come_back(tmp_path_factory, words) -> None:
-    """Categories of one table that its own file gives back as others, or not at all."""
-    try:
-        note = Column(name="note", kind="categorical", categories=tuple(words))
-    except SchemaError:
-        return
-    frame = pd.DataFrame({"note": words})
-    path = tmp_path_factory.getbasetemp() / "categories.csv"
-    write_table(frame, path)
-    assert read_table(path, Schema(columns=(note,)))["note"].tolist() == words
-
-
 def test_no_sign_that_is_not_seen_hides_a_formula() -> None:
     """A blank, a control or a format sign of some script before a formula, which a spreadsheet skips."""
     unseen = [
@@ -600,15 +493,6 @@ def test_no_sign_that_is_not_seen_hides_a_formula() -> None:
     assert [
         sign for sign in unseen for text in (f"{sign}=1", f"a;{sign}=1") if "'=1" not in escape(text)
     ] == []
-
-
-def test_a_long_cell_is_escaped_in_time() -> None:
-    """A cell of blanks that takes hours, because each of them is a start of its own."""
-    for sign in ["\t", " ", ";", "=", "+", "'", "; ", "+;", "-1;", '"']:
-        text = sign * (131_072 // len(sign))
-        start = time.process_time()
-        assert unescape(escape(text)) == text
-        assert time.process_time() - start < 2
 
 
 def test_other_programs_files(tmp_path) -> None:
@@ -651,51 +535,6 @@ def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path):
             file.write(b"x" * 10**6)
     with pytest.raises(DataError, match=r"line 2: longer than 16,777,216 characters.*\(confidential\)$"):
         read_table(path, SCHEMA)
-
-
-@pytest.mark.slow
-def test_a_cell_of_100_mb(tmp_path):
-    """The whole field in memory several times, and in the message."""
-    path = tmp_path / "t.csv"
-    path.write_text("age,sex\n" + f'"{"x" * 10**6}\n' * 100 + '",F\n')
-    with pytest.raises(DataError, match="a cell of more than 131,072 characters") as found:
-        read_table(path, SCHEMA)
-    assert len(str(found.value)) < 1_000
-
-
-def test_a_damaged_gzip_file_is_named(tmp_path):
-    """An error of the module zlib, which is none of ours."""
-    damaged = bytearray(gzip.compress(b"age,sex\n40,F\n" * 1000))
-    damaged[30] ^= 255
-    (tmp_path / "t.csv.gz").write_bytes(damaged)
-    with pytest.raises(DataError, match=r"t\.csv\.gz: cannot be read \(Error -3"):
-        read_table(tmp_path / "t.csv.gz")
-
-
-@pytest.mark.parametrize("encoding", ["zlib", "base64", "undefined", "utf-8\0"])
-def test_an_encoding_that_is_no_text_is_refused(encoding):
-    """Encodings of Python that turn bytes into bytes, found only when the file is read."""
-    with pytest.raises(InputError, match=re.escape(f"encoding {encoding!r} is not known")):
-        CsvFormat(encoding=encoding)
-
-
-def test_a_header_of_many_names_is_read_in_one_pass(tmp_path):
-    """Each name compared with all before it, or each column put into a growing table: this took minutes."""
-    path = tmp_path / "t.csv"
-    path.write_text(",".join(f"c{i}" for i in range(30_000)) + "\n")
-    assert read_table(path).shape == (0, 30_000)
-
-
-@pytest.mark.slow
-def test_many_categories_and_words_that_are_none(tmp_path):
-    """Each word that is no category compared with every one: 50,000 of them would take hours."""
-    many = Schema(
-        columns=(Column(name="code", kind="categorical", categories=tuple(f"c{i}" for i in range(200_000))),)
-    )
-    path = tmp_path / "t.csv"
-    pd.DataFrame({"code": [f"d{i}" for i in range(50_000)]}).to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"'d0' is not one of .* and 199,990 more \(50,000 such cells\)"):
-        read_table(path, many)
 
 
 @pytest.mark.skipif(not parquet_works(), reason="pyarrow does not import here")

@@ -257,14 +257,6 @@ def test_bad_input(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert LedgerFile("out.ledger", make=True).history().counted == ()
 
 
-def test_bad_input_with_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch an error printed on stdout, where a program expects a JSON object or nothing."""
-    for command in ("run absent.yaml --out out", "account --ledger absent.json", "schema check absent.yaml"):
-        assert main([*command.split(), "--json"]) == 2
-        captured = capsys.readouterr()
-        assert captured.out == "" and captured.err.count("\n") == 1
-
-
 def test_account_golden_values(capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a wrong accountant or a renamed key (theory.md section 4: 1.1354, 0.11350)."""
     command = "account --noise-multiplier 1.1 --sampling-prob 0.00426667 --steps 3525 --delta 1e-5 --json"
@@ -309,56 +301,6 @@ def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]
     assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 2
     assert main(["schema", "infer", "good.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"]["columns"][0]["name"] == "age"
-
-
-@pytest.mark.slow
-def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch a drafted schema that refuses its own table, or a formula in the synthetic one."""
-    lines = table(200).splitlines()
-    formula = '"=HYPERLINK(""http://x"")"'
-    rows = [f"{7 * i},{line},{[formula, 'ward'][i % 2]}" for i, line in enumerate(lines[1:])]
-    Path("bare.csv").write_text("\n".join([f"mrn,{lines[0]},place", *rows]) + "\n")
-    assert (
-        main(["schema", "infer", "bare.csv", "--outcome", "died", "--drop", "sex", "--out", "bare.yaml"]) == 0
-    )
-    said = capsys.readouterr().err
-    assert "- left out: mrn: says whose row" in said and "4 columns drafted, 2 left out" in said
-    assert main(["schema", "infer", "bare.csv", "--json"]) == 0
-    remarks = json.loads(capsys.readouterr().out)["remarks"]
-    assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
-    reviewed = [line for line in Path("bare.yaml").read_text().splitlines() if "unreviewed" not in line]
-    Path("bare.yaml").write_text("\n".join(reviewed) + "\n")
-    for command in (
-        "fit --data bare.csv --schema bare.yaml --epsilon 100 --out bare",
-        "sample bare -n 50 --seed 1 --out safe.csv",
-        "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
-    ):
-        assert main(command.split()) == 0
-    safe, raw = Path("safe.csv").read_text(), Path("raw.csv").read_text()
-    assert "\"'=HYPERLINK(" in safe and safe.replace("'=", "=") == raw and "'=" not in raw
-    capsys.readouterr()
-    evaluate = "evaluate --synthetic safe.csv --train bare.csv --schema bare.yaml --seed 0 --json"
-    assert main(evaluate.split()) == 0
-    measures = {m["name"]: m["value"] for m in json.loads(capsys.readouterr().out)["measures"]}
-    assert measures["category_coverage"] == 1 and measures["train_records"] == 200
-
-
-def test_schema_infer_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch a sentence about a table that does not say which file."""
-    Path("bad.csv").write_text("63,1\n64,0\n65,1\n")
-    assert main(["schema", "infer", "bad.csv"]) == 2
-    assert "bad.csv: the first line holds numbers (63, 1)" in capsys.readouterr().err
-    assert main(["schema", "infer", "good.csv", "--keep", "weight"]) == 2
-    assert "good.csv: keep 'weight' is not a column of the table (age, crea" in capsys.readouterr().err
-
-
-def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch values outside the bounds that nobody is told of."""
-    row_with("17,1.0,F,0")()
-    assert main(["schema", "check", "good.yaml", "--data", "bad.csv", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["clipped"] == {"age": 1}
-    assert main(["schema", "check", "good.yaml", "--data", "bad.csv"]) == 0
-    assert "clipped: age, 1 value (confidential)" in capsys.readouterr().out
 
 
 def test_schema_check_counts_rows_beyond_a_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

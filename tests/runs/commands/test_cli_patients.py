@@ -41,14 +41,6 @@ def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     assert sum(told["unused"].values()) == unused and {"rows", "unused"} < {*told["internal"]}
 
 
-def test_a_table_without_an_order_is_drafted_row_by_row_and_asked_about(folder, capsys):
-    """Catches a draft of single rows without a word about patients who have several."""
-    assert main(["schema", "infer", "visits.csv", "--drop", "day", "--json"]) == 0
-    shown = capsys.readouterr()
-    assert "does a patient have several rows? Not drafted: no column seems to order the rows" in shown.err
-    assert "rows" not in json.loads(shown.out)["schema"]
-
-
 def test_an_outcome_of_patients_with_several_rows_is_drafted(folder, capsys):
     """Catches --outcome that drafted one row for each patient, or was refused with --unit."""
     for chosen in ([], ["--unit", "patient_id"]):
@@ -61,19 +53,3 @@ def test_an_outcome_of_patients_with_several_rows_is_drafted(folder, capsys):
         "does a patient have several rows? Not drafted: the outcome 'grade' must have one value" in shown.err
     )
     assert json.loads(shown.out)["schema"]["outcome"] == "grade"
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["visits.csv", "--unit", "who"], "visits.csv: unit 'who' is not a column"),
-        (["visits.csv", "--unit", "patient_id", "--outcome", "lab"], "it changes from row to row"),
-        (["visits.csv", "--unit", "patient_id", "--outcome", "who"], "outcome 'who' is not a column"),
-        (["empty"], "empty holds no file that ends with .csv"),
-    ],
-)
-def test_what_cannot_be_drafted_is_said_in_one_sentence(given, message, folder, capsys):
-    """Catches a traceback, or a draft of another kind than was asked."""
-    (folder / "empty").mkdir()
-    assert main(["schema", "infer", *given]) == 2
-    assert message in capsys.readouterr().err
