@@ -1,20 +1,21 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the quick tests
-# make test-slow   the tests that take seconds each, and those of dpsynth/research; CI runs them after `make test`
+# make test-slow   the tests that take seconds each, and those of dpsynth/research
+# make test-by-turns   the quick tests and a half of the slow ones, each commit another half; CI runs this
 # make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
-# make test-numpy2   the quick tests of what computes, without TensorFlow Privacy, as Python 3.12 and later have it
+# make test-numpy2   nine fits and the quick tests of arithmetic, without TensorFlow Privacy, as Python 3.12 has it
 # make docs   builds the site, site/index.html; a warning is an error
 # make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
 # make audit   asks PyPI about known vulnerabilities of what is installed (pip-audit)
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
-# make mutants-changed   120 mutants of the rooms that have changed since that table, each commit others
+# make mutants-changed   40 mutants of the rooms that have changed since that table, each commit others
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Modules are compiled once, not by each of the many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
+.PHONY: demo test test-slow test-by-turns search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +43,10 @@ test: check
 test-slow: $(VENV)/.installed-test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or research" -n 2 --dist worksteal
 
+# One session: what quick and slow tests share is made once.
+test-by-turns: $(VENV)/.installed-test
+	DPSYNTH_TEST_COMMIT=$$(git rev-parse HEAD) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
+
 search: $(VENV)/.installed-test
 	DPSYNTH_TEST_RANDOMNESS=fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
 
@@ -52,11 +57,13 @@ $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 
 numpy2: $(VENV)-numpy2/.installed
 
-# What computes. Pages, runs, commands and documents are the same with either version.
-COMPUTING := dpsynth $(addprefix tests/,table patients privacy studies marginals wgan synthesis datasets evaluation attacks \
-  audits files behaviour)
+# What has arithmetic of its own. Pages, runs, commands and documents are the same with either version, and the nine
+# fits of tests/behaviour go through the rest of the package.
+COMPUTING := dpsynth $(addprefix tests/,table studies marginals wgan evaluation \
+  $(addprefix privacy/test_,contract.py exact_draws.py noise.py profile.py tradeoff.py))
 
 test-numpy2: numpy2
+	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest tests/behaviour -m "" -n 2
 	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest $(COMPUTING) -n 2 --dist worksteal
 
 $(VENV)/.installed-docs: $(VENV)/.installed
@@ -83,7 +90,7 @@ mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --keep
 
 mutants-changed: $(VENV)/.installed-test
-	$(BIN)/python tests/mutants/run.py --changed --most 120
+	$(BIN)/python tests/mutants/run.py --changed --most 40
 
 clean:
 	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel $(VENV)-audit build dist site runs *.egg-info

@@ -147,11 +147,12 @@ def test_no_classifier_knows_the_follow_up(small: Protocol) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_a_study_of_the_thesis_on_simulated_patients(tmp_path: Path) -> None:
     """A cohort that does not reach its study, restarts that are not counted, or a public number unsaid."""
     pytest.importorskip("duckdb")
     simulate(tmp_path / "mimic", "diabetes-mortality", 160, 0.2)
-    protocol = find_protocol("diabetes-mortality").changed(seeds=1, epsilons=[3.0], baseline_steps=50)
+    protocol = find_protocol("diabetes-mortality").changed(seeds=1, epsilons=[3.0], baseline_steps=4)
     done = run_study(protocol, tmp_path / "study", data=tmp_path / "mimic")
     assert (protocol.restarts, protocol.sets) == (2, 2) and done.carried_out == 1 + 3 * 2
     private = done.results.of("ε = 3")[0]
