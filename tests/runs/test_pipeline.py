@@ -25,7 +25,6 @@ from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, Run
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import locked
 from dpsynth.privacy import Ledger
 from dpsynth.report.page import Mode, render
@@ -35,7 +34,7 @@ from dpsynth.runs.config import RunConfig
 from dpsynth.runs.folder import RunFolder
 from dpsynth.synthesis.generators import load
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.table.files import read_table, write_table
+from dpsynth.table.files import read_table
 from dpsynth.table.schema import Schema
 
 __all__ = ["folder"]
@@ -218,28 +217,6 @@ def test_a_run_evaluated_again_measures_the_same(
     assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
     assert effects in (folder / "out/report.html").read_text()
     assert before == {path: path.read_bytes() for path in before}
-
-
-@pytest.mark.slow
-def test_estimates_of_declared_studies_go_through_a_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch estimates that were paid for and are lost by a run, or by an evaluation of it later on."""
-    study = replace(sources.study_of("mortality", ("age",)), formula="logistic: died ~ age", outcome="died")
-    monkeypatch.setattr(DPMarginals, "estimates_", (study,))
-    run = config()
-    done = pipeline.run(run, "out")
-    assert "Pre-specified regression" in (done.out / "report.md").read_text()
-    assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
-    assert main(["evaluate", "out", "--force"]) == 0
-    for where in ("out", "hand"):
-        report = RunFolder(folder / where).read_report()
-        assert [*map(to_plain, report.studies)] == [to_plain(study)]
-        assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
-        (row,) = report.evaluation.details["regressions"].to_dict("records")
-        assert row["study"] == "mortality" and row["confidential"]
-        assert "Pre-specified regression mortality: private estimates" in render(report, "release")
-        assert "effects" not in report.released().evaluation.details
 
 
 def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -568,17 +545,6 @@ def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
     assert names(folder) == before
     pipeline.run(quick, "out", force=True)
     assert names(folder) == {"cohort.csv", "cohort.yaml", "out", "out.ledger"}
-
-
-def by_hand(done: evaluation.FinishedRun, run: RunConfig) -> list[str]:
-    """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
-    train, test = tables_of.split_table(run, tables_of.load_table(run))
-    Path("parts").mkdir()
-    write_table(train.frame, "parts/cohort.csv")  # of the same name, which a page for release leaves out
-    write_table(test.frame, "test.csv")
-    train.schema.to_yaml("train.yaml")
-    tables = f"--synthetic {done.out}/synthetic.csv --train parts/cohort.csv --test test.csv --seed 0"
-    return ["evaluate", *tables.split()]
 
 
 def page(folder: Path, mode: Mode) -> str:

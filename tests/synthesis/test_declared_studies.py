@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-import subprocess
-import sys
 import warnings
 from unittest.mock import Mock
 
@@ -13,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from chosen_statistics import beside, dp_marginals
-from sklearn.base import clone
 
 import dpsynth
 from dpsynth import Column, Schema, Studies, TrainingSettings
@@ -21,7 +17,7 @@ from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.files.codec import to_plain
 from dpsynth.privacy import Ledger
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.fit import outlook, planned_parts
+from dpsynth.synthesis.fit import outlook
 
 pytestmark = pytest.mark.usefixtures("few_draws", "projected")
 SMALL = TrainingSettings(
@@ -137,27 +133,6 @@ def test_a_private_count_is_the_only_thing_paid_for_when_a_study_is_refused():
     assert [entry.name for entry in ledger.entries] == ["number of records"]
 
 
-def test_expected_widening_is_that_of_the_planned_noise():
-    """A widening of another budget, share or number of records than the fit's."""
-    model, studies = estimator(), Studies(STUDIES)
-    found = studies.expected_widening(SCHEMA, model)
-    assert list(found) == ["died", "ages"]
-    options = model.validate()
-    planned = planned_parts(SCHEMA, 600.0, options, also=[studies]).of(Studies)
-    multiplier = planned.multiplier
-    assert found["died"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 3 / 600))
-    assert found["ages"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 2 / 600))
-    fitted = model.fit(table(), schema=SCHEMA, also=[studies])
-    # the event in the ledger is the one that was planned
-    scores = [entry for entry in fitted.ledger_.entries if entry.name == "score of study died"]
-    assert len(scores) == 2 and all(
-        entry.event == planned.release(planned.studies[0]).first.event for entry in scores
-    )
-    assert Studies(STUDIES, share=0.6).expected_widening(SCHEMA, model)["died"] < found["died"]
-    assert studies.expected_widening(SCHEMA.with_n_public(300), model)["died"] > found["died"]
-    assert studies.expected_widening(SCHEMA, estimator(epsilon=None)) == {"died": 1.0, "ages": 1.0}
-
-
 def test_widening_is_told_or_it_is_said_why_not():
     """A width that the private count decides, a study passed over, effects taken for least squares."""
     private = SCHEMA.with_n_public(None)
@@ -200,29 +175,6 @@ def test_long_tails_are_told_before_a_record_is_read(monkeypatch, n_public) -> N
     assert re.fullmatch(r"study 'age': A residual counts .* If age has a long tail, .* the tail\.", linear)
     for model in ("died ~ log1p(nodes) + age + sex", "died ~ age + crea", "died ~ 1"):
         assert told(model) == []
-
-
-@pytest.mark.slow
-def test_a_saved_model_keeps_its_studies(tmp_path):
-    """Estimates, declarations or parameters that a file loses or changes."""
-    survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
-    model = fitted([*STUDIES, survival])
-    model.save(tmp_path / "m")
-    fresh = "import sys, dpsynth; print(len(dpsynth.load(sys.argv[1]).estimates_))"  # which knows no part yet
-    told = subprocess.run([sys.executable, "-c", fresh, tmp_path / "m"], capture_output=True, cwd=tmp_path)
-    assert told.stdout.decode().split() == ["3"], told.stderr.decode()
-    again = dpsynth.load(tmp_path / "m")
-    assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3
-    assert str(again.study("ages")) == str(model.study("ages"))
-    assert again._parts.of(Studies) == model._parts.of(Studies)
-    for a, b in zip(again.model_.studies, model.model_.studies, strict=True):
-        np.testing.assert_array_equal(a.beta, b.beta)
-        np.testing.assert_array_equal(a.covariance, b.covariance)
-        assert to_plain(a.design) == to_plain(b.design) and a.declared == b.declared
-    again.save(tmp_path / "n")
-    assert (tmp_path / "n/model.json").read_text() == (tmp_path / "m/model.json").read_text()
-    copied = clone(again)
-    assert copied.get_params() == again.get_params()
 
 
 @pytest.mark.slow

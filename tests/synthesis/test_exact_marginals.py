@@ -109,14 +109,6 @@ def test_the_law_is_that_of_calibrated_points():
             assert stats.chi2_contingency(counts).pvalue > 1e-4
 
 
-def test_without_a_prior_columns_are_independent():
-    """Ties ordered by row in every column alike: independent columns would then move together."""
-    _, encoder = fitted()
-    codes, _ = matched_draws(None, encoder, 20_000, np.random.default_rng(3))
-    correlation = np.corrcoef(codes)
-    assert np.abs(correlation[~np.eye(5, dtype=bool)]).max() < 5 / np.sqrt(20_000)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 12), st.integers(1, 5), st.integers(0, 2**31))
 def test_exact_labels_change_as_few_as_possible(n, size, seed):

@@ -100,43 +100,6 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
 
 
 @pytest.mark.slow
-def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
-    """Statistics of one part alone, by which tables are chosen, or whose noise is drawn part by part."""
-    odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
-    linked = frame.assign(died=np.where(odd, "yes", "no"))
-    for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
-        linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
-    options = {"epsilon": 40.0, "pairwise_statistics": True}
-    memory = dp_marginals(delta=1e-5, random_state=5, **options).fit(linked, schema=SCHEMA)
-    parts = dp_marginals(delta=1e-5, random_state=5, **options).fit(opened(folder, client), schema=SCHEMA)
-    chains = [model.model_.chain for model in (memory, parts)]
-    np.testing.assert_array_equal(chains[0].pairs.mean, chains[1].pairs.mean)
-    for one, other in zip(*(chain.conditionals for chain in chains), strict=True):
-        np.testing.assert_array_equal(one.base, other.base)
-    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
-    further = ["choice of further tables", "further tables"]
-    assert [entry.name for entry in parts.ledger_.entries[3:]] == ["pairwise statistics", *3 * further]
-
-
-@pytest.mark.slow
-def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draws):
-    """Scores that lack parts or columns that they need, or whose noise is drawn part by part."""
-    studies = [
-        {"name": "death", "model": "died ~ months + crea where stage != 'I'"},
-        {"name": "blood", "model": "linear: hb ~ age"},
-        {"name": "time", "model": "cox: (age, died) ~ hb + log(crea)", "intervals": [60]},
-    ]
-    also = [dpsynth.Studies(studies)]
-    memory = estimator().fit(frame, schema=SCHEMA, also=also)
-    parts = estimator().fit(opened(folder, client), schema=SCHEMA, also=also)
-    for a, b in zip(memory.estimates_, parts.estimates_, strict=True):
-        assert a.terms == b.terms and a.formula == b.formula
-        np.testing.assert_array_equal(b.coefficients, a.coefficients)
-        np.testing.assert_array_equal(b.covariance, a.covariance)
-    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("eager_steps")
 def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_path, monkeypatch):
     """Catches records encoded otherwise, in another order or sampled otherwise where they lie in parts.

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from dask_workers import threads
 
 import dpsynth
 from dpsynth.privacy import Ledger
-from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.synthesis.parts.groups import Groups
 from dpsynth.table import Column, Schema
-from dpsynth.table.parquet import ParquetTable
 
 pytestmark = pytest.mark.usefixtures("unrefined")
 CODES = [f"icd_{k}" for k in range(12)]
@@ -114,20 +111,3 @@ def test_a_plan_has_the_codes():
     planned = {each.name: each for each in found.statistics}["counts of codes and of pairs of codes"]
     assert planned.share > 0.3 and planned.noise_std > 1
     assert not found.advice
-
-
-@pytest.mark.slow
-def test_a_table_in_parts_gives_the_same_model(frame, tmp_path):
-    """Sums of parts that are not those of the whole table."""
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    for i, (start, stop) in enumerate([(0, 1_500), (1_500, 1_501), (1_501, 4_000)]):
-        frame.iloc[start:stop].to_parquet(folder / f"{i}.parquet", index=False)
-    with threads() as client:
-        records = PartitionedRecords(ParquetTable(folder), SCHEMA, client)
-        models = [
-            dpsynth.DPMarginals(3.0, 1e-5, random_state=5).fit(data, schema=SCHEMA, ledger=Ledger())
-            for data in (frame, records)
-        ]
-    one, other = (model.sample(500, random_state=1) for model in models)
-    pd.testing.assert_frame_equal(one, other)

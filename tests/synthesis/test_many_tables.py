@@ -86,30 +86,6 @@ def test_a_share_varies_as_theory_says(noise):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [None, 12.0])
-def test_an_odds_ratio_varies_as_theory_says(noise):
-    """Catches a table redrawn with another noise than its own, which is sqrt(tables) times the multiplier."""
-    rng = np.random.default_rng(0)
-    model = model_of(pairs(N, rng), PAIR, noise=noise, rng=rng)
-    table = model.model_.base_model.factors[0][2]
-    assert (
-        model.model_.base_model.noise_std == (noise or 0.0) and model.model_.base_model.noise_std is not None
-    )
-
-    def log_odds(t):
-        return np.log(t[1, 1] * t[0, 0] / (t[1, 0] * t[0, 1]))
-
-    draws = [log_odds(redraw(model, rng).base_model.factors[0][2]) for _ in range(200)]
-    # the delta method; bringing four counts to the sum n takes the mean off their noise, and fitting the
-    # table to its margins keeps its odds ratio
-    gradient = np.array([1.0, -1.0, -1.0, 1.0]) / table.ravel()
-    spread = (gradient**2).sum() - gradient.sum() ** 2 / 4
-    variance = (1 / table).sum() + (noise or 0.0) ** 2 * spread
-    assert np.mean(draws) == pytest.approx(log_odds(table), abs=0.06)
-    assert np.var(draws) == pytest.approx(variance, rel=0.25)
-
-
-@pytest.mark.slow
 def test_an_association_outside_the_tables_is_shrunk_once():
     """Catches many tables that hold half of an association where one table holds two thirds of it."""
     rng = np.random.default_rng(0)

@@ -194,31 +194,6 @@ def test_studies_of_patients_are_read_from_levels():
     assert model.sample_many(2, 30, study="sex", random_state=0)[0]["id"].nunique() == 30
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("projected", "undrawn")
-def test_the_shell_takes_a_file_of_rows(tmp_path):
-    """Catches a command that reads one row per patient, and a table that its own description does not fit."""
-    import json
-
-    from dpsynth.cli import main
-    from dpsynth.files.text import dump_yaml
-
-    FRAME.to_csv(tmp_path / "visits.csv", index=False)
-    (tmp_path / "visits.yaml").write_text(dump_yaml(VISITS.model_copy(update={"n_public": 300}).to_dict()))
-    table, schema, model = (str(tmp_path / name) for name in ("visits.csv", "visits.yaml", "model"))
-    assert main(["fit", "--data", table, "--schema", schema, "--epsilon", "3", "--out", model]) == 0
-    out = tmp_path / "synthetic.csv"
-    assert main(["sample", model, "-n", "30", "--out", str(out)]) == 0
-    assert pd.read_csv(out)["id"].nunique() == 30
-    asked = ["evaluate", "--synthetic", str(out), "--train", table, "--model", model]
-    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0  # the model holds the schema of rows
-    page = (tmp_path / "evaluation" / "report.html").read_text()
-    assert "one patient with all rows (id" in page and "Rows of patients" in page
-    described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
-    fields = described["recordSet"][0]["field"]
-    assert [field["name"] for field in fields] == ["id", *VISITS.names]
-
-
 def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
     """Catches links between categories, a number of patients or a scale that are read off the rows.
 
@@ -242,38 +217,6 @@ def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
         record, arrays = apart(model.fit(frame, schema=WARDS).model_)
         found.append((model.n_, record, {name: array.tobytes() for name, array in arrays.items()}))
     assert found[0] == found[1]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("projected", "undrawn")
-def test_the_shell_takes_a_folder_of_files_and_gives_one(tmp_path, capsys):
-    """Catches a file that is not written, patients who are lost, or a folder of somebody that is replaced."""
-    from dpsynth.cli import main
-
-    fields = VISITS.model_copy(update={"n_public": 300}).to_dict()
-    for column in fields["columns"]:
-        column |= {"missing": True} if column["name"] == "weight" else {}
-    long = {"item": "test", "value": "result", "columns": ["lab", "weight"]}
-    fields["files"] = {"patients.csv": ["sex"], "visits.parquet": ["grade"], "labs.csv": long}
-    schema = dpsynth.PatientSchema.from_dict(fields)
-    schema.to_yaml(tmp_path / "visits.yaml")
-    real, made, model = (tmp_path / name for name in ("real", "made", "model"))
-    real.mkdir()
-    schema.folder.write(FRAME, real)
-    described = ["--schema", str(tmp_path / "visits.yaml")]
-    assert main(["fit", "--data", str(real), *described, "--epsilon", "3", "--out", str(model)]) == 0
-    sampling = ["sample", str(model), "-n", "200", "--out", str(made)]
-    assert main(sampling) == 0
-    assert sorted(path.name for path in made.iterdir()) == ["labs.csv", "patients.csv", "visits.parquet"]
-    rows = schema.read(made)
-    assert 190 < rows["id"].nunique() <= 200
-    asked = ["evaluate", "--synthetic", str(made), "--train", str(real), *described]
-    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0
-    assert main(sampling) == 2 and "add --force" in capsys.readouterr().err
-    assert main([*sampling, "--force"]) == 0
-    (made / "labs.csv").rename(made / "thesis.csv")
-    (made / "patients.csv").unlink()
-    assert main([*sampling, "--force"]) == 2 and (made / "thesis.csv").is_file()
 
 
 @pytest.mark.slow

@@ -108,34 +108,6 @@ def test_a_cell_that_is_no_date_is_one_sentence(cells, sentence):
     assert sentence in str(caught.value) and "confidential" in str(caught.value)
 
 
-def test_a_wrong_field_is_one_sentence():
-    """Catches bounds that are read as numbers, fields without effect, and formats that swap day and month."""
-    for fields, sentence in [
-        ({"lower": 2010}, "lower must be a date such as 2010-01-31, got 2010"),
-        ({"lower": "2010-02-30"}, "lower must be a date such as 2010-01-31, got '2010-02-30'"),
-        ({"upper": "2012-01-01 10:00"}, "upper has a time of day"),
-        ({"lower": "2015-01-01"}, "lower must be less than upper, got 2015-01-01 and 2012-12-31"),
-        ({"step": 7}, "a whole number of steps of 7 above lower, got 2010-01-01 and 2012-12-31"),
-        ({"step": 0.5}, "step must be a whole number of days"),
-        ({"scale": "log"}, "scale is not allowed for kind 'date'"),
-        ({"special": (3,)}, "special is not allowed for kind 'date'"),
-        ({"unit": "days"}, "unit is not allowed for kind 'date'"),
-        ({"format": "%d/%m"}, "must hold year, month and day"),
-        ({"format": "%Y-%d-%m"}, "reads ISO dates as other dates"),
-        ({"format": "%d/%m/%Y %z"}, "may not hold a time zone"),
-        ({"format": "%d/%m/%y"}, "must hold years of four digits"),
-        ({"cycles": ("hour",)}, "cycles may name 'hour' if a whole number of steps is an hour"),
-        ({"cycles": ("month", "month")}, "cycles names 'month' twice"),
-        ({"missing": True, "missing_codes": (9,)}, "missing_codes must be a date such as 2010-01-31, got 9"),
-        ({"kind": "integer", "lower": 0, "upper": 1, "cycles": ("month",)}, "cycles are not allowed"),
-        ({"kind": "integer", "lower": 0, "upper": 1, "unit": "date"}, "unit must not be 'date'"),
-    ]:
-        known = {"kind": "date", "lower": "2010-01-01", "upper": "2012-12-31"}
-        with pytest.raises(SchemaError, match="column 'x'") as caught:
-            Column(name="x", **known | fields)
-        assert sentence in str(caught.value) and "\n" not in str(caught.value)
-
-
 def test_rules_and_formulas_are_those_of_pandas():
     """Catches dates of two kinds in two units, differences in seconds, and dates that are not moved."""
     age = Column(name="age", kind="integer", lower=0, upper=120, missing=True,

@@ -354,30 +354,6 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
             CsvFormat(**wrong)
 
 
-def test_commas_that_are_no_decimals(tmp_path) -> None:
-    """Thousands read as decimals, or a category 1,2 that a column of decimals turns into 1.2."""
-    path = tmp_path / "t.csv"
-    rows = [
-        f"{cost};{x};{answers}" for cost, x, answers in (("1,234", "0,5", "1,2"), ("12,000", "2", "left"))
-    ]
-    path.write_text("\n".join(["cost;x;answers", *rows * 20]) + "\n")
-    with pytest.warns(OwnerWarning, match="decimal commas"):
-        cells = read_table(path)
-    assert cells["answers"].tolist()[:2] == ["1,2", "left"] and cells["x"].tolist()[:2] == ["0.5", "2"]
-    path.write_text("\n".join(["cost;n", "1,234;1", "12,000;2"]) + "\n")
-    with pytest.warns(OwnerWarning, match="semicolons between cells .guessed"):
-        assert read_table(path)["cost"].tolist() == ["1,234", "12,000"]
-    for cells in ("1,234 12,000", "1,2 1,2,3", "1,2 0.5"):
-        a, b = cells.split()
-        path.write_text(f'n,x\n1,"{a}"\n2,"{b}"\n')
-        assert read_table(path)["x"].tolist() == [a, b]
-    path.write_text('n,x\n1.5,"1,2"\n2,"1,3"\n')
-    assert read_table(path)["x"].tolist() == ["1,2", "1,3"]
-    named = Schema(columns=(Column(name="x", kind="binary", categories=("1,2", "1,3")),), ignored=("n",))
-    path.write_text('n,x\n1,"1,2"\n2,"1,3"\n')
-    assert read_table(path, named)["x"].tolist() == ["1,2", "1,3"]
-
-
 def test_formulas_in_text_are_written_as_text(tmp_path) -> None:
     """A category that a spreadsheet runs when it opens the table; a category changed by the cure."""
     words = [word for word in FORMULAS if word != "=1"]

@@ -269,27 +269,6 @@ def test_account_golden_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert cost["delta"] == 1e-5
 
 
-def test_account_of_a_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch a ledger that costs something else on the command line than in Python."""
-    from dpsynth.privacy import Ledger, gaussian_event, non_private_event
-
-    ledger = Ledger()
-    ledger.post("histograms", gaussian_event(2.0), sensitivity="2")
-    ledger.save("ledger.json")
-    assert main(["account", "--ledger", "ledger.json", "--delta", "1e-6", "--json"]) == 0
-    cost = json.loads(capsys.readouterr().out)
-    assert cost["epsilon"] == pytest.approx(ledger.epsilon(1e-6))
-    assert cost["entries"][0]["name"] == "histograms"
-    assert main(["account", "--ledger", "."]) == 0
-    printed = capsys.readouterr().out
-    assert "differentially private" in printed and plain_words.printed(printed) == []
-    ledger.post("raw", non_private_event(), sensitivity="unbounded")
-    ledger.save("ledger.json")
-    assert main(["account", "--ledger", "ledger.json", "--json"]) == 0
-    cost = json.loads(capsys.readouterr().out)
-    assert cost["epsilon"] is None and "NOT PRIVATE" in cost["guarantee"]
-
-
 def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a draft that cannot be read back, or that does not say what it read off the data."""
     assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 0
