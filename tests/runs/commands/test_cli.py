@@ -123,45 +123,24 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     # tables
     "table missing": (nothing, fit_command(data="absent.csv"), "absent.csv"),
     "table empty": (write("bad.csv", ""), FIT_BAD_CSV, "no header"),
-    "column missing": (write("bad.csv", "age,crea,sex\n20,1.0,F\n"), FIT_BAD_CSV, "'died'"),
-    "column unknown": (write("bad.csv", "age,crea,sex,died,ward\n20,1.0,F,0,7\n"), FIT_BAD_CSV, "'ward'"),
-    "category unknown": (row_with("30,1.0,X,0"), FIT_BAD_CSV, "'sex', row 4 (bad.csv, line 5): 'X'"),
-    "text as number": (row_with("old,1.0,F,0"), FIT_BAD_CSV, "'age', row 4 (bad.csv, line 5): 'old'"),
     "missing refused": (row_with(",1.0,F,0"), FIT_BAD_CSV, "'age', row 4 (bad.csv, line 5)"),
-    "infinite": (row_with("30,inf,F,0"), FIT_BAD_CSV, "'crea', row 4"),
-    "fraction of an integer": (row_with("30.5,1.0,F,0"), FIT_BAD_CSV, "'age', row 4"),
     "row too long": (row_with("30,1.0,F,0,9"), FIT_BAD_CSV, "line 5"),
     "not a table": (nothing, fit_command(data="good.yaml"), "good.yaml"),
     # schemas
     "schema missing": (nothing, fit_command(schema="absent.yaml"), "absent.yaml"),
     "schema is no YAML": (write("bad.yaml", "columns: [\n"), FIT_BAD_SCHEMA, "bad.yaml"),
-    "schema key unknown": (schema_with("n_public", "rows"), FIT_BAD_SCHEMA, "rows"),
-    "binary of three": (schema_with("[F, M]", "[F, M, X]"), FIT_BAD_SCHEMA, "'sex'"),
     "bounds reversed": (schema_with("lower: 18", "lower: 99"), FIT_BAD_SCHEMA, "'age'"),
-    "bounds absent": (schema_with("lower: 18, ", ""), FIT_BAD_SCHEMA, "'age'"),
     "unreviewed": (unreviewed_schema, fit_command(), "age (upper)"),
-    "outcome is a number": (schema_with("outcome: died", "outcome: age"), FIT_BAD_SCHEMA, "'age'"),
     # configurations
     "config missing": (nothing, "run absent.yaml --out out", "absent.yaml"),
     "config is no YAML": (write("bad.yaml", "model: {epsilon: 3"), RUN_BAD, "bad.yaml"),
-    "config key unknown": (config_with("sample:", "samples:"), RUN_BAD, "samples"),
     "epsilon negative": (config_with("epsilon: 3.0", "epsilon: -3"), RUN_BAD, "model.epsilon"),
-    "epsilon text": (config_with("epsilon: 3.0", "epsilon: three"), RUN_BAD, "model.epsilon"),
-    "delta above one": (config_with("delta: 1e-5", "delta: 2"), RUN_BAD, "model.delta"),
-    "option unknown": (config_with("delta", "delt"), RUN_BAD, "delt"),
-    "option text": (config_with("delta: 1e-5", "delta: many"), RUN_BAD, "many"),
-    "training unknown": (
-        config_with("delta: 1e-5", "generator: wgan-gp, training: {depth: 3}"),
-        RUN_BAD,
-        "depth",
-    ),
     "dataset unknown": (write("bad.yaml", "dataset: nobody\nmodel: {epsilon: 1}\n"), RUN_BAD, "nobody"),
     "data folder unset": (
         write("bad.yaml", "dataset: flchain\nmodel: {epsilon: 1}\n"),
         RUN_BAD,
         "DPSYNTH_DATA_DIR",
     ),
-    "config of nothing": (write("bad.yaml", ""), RUN_BAD, "bad.yaml"),
     "unreviewed run": (unreviewed_schema, "run good_run.yaml --out out", "age (upper)"),
     # targets and saved things
     "target taken": (full_folder, "run good_run.yaml --out taken", "taken exists"),
@@ -172,12 +151,8 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "sample negative": (damaged_model, "sample model -n -5 --out s.csv", "'-n'"),
     "ledger missing": (nothing, "account --ledger absent.json", "absent.json"),
     "ledger damaged": (write("bad.json", "{"), "account --ledger bad.json", "bad.json"),
-    "ledger foreign": (write("bad.json", "[1, 2]"), "account --ledger bad.json", "bad.json"),
     # arguments
     "no epsilon": (nothing, "fit --data good.csv --schema good.yaml --out out", "--epsilon"),
-    "epsilon nan": (nothing, "fit --data good.csv --schema good.yaml --epsilon nan --out out", "epsilon"),
-    "noise of zero": (nothing, "account --noise-multiplier 0", "noise_multiplier"),
-    "sampling above one": (nothing, "account --noise-multiplier 1 --sampling-prob 2", "sampling_prob"),
     "neither": (nothing, "account --delta 1e-5", "--ledger"),
     "ledger of all runs": (
         ledger_of_all_runs, "account --ledger all.ledger", "`dpsynth ledger all.ledger` prints all its runs"
@@ -202,7 +177,6 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "generator unknown": (nothing, f"{fit_command()} --generator x", "generator must be one of marginals"),
     "workers of a word": (nothing, f"{fit_command()} --workers many", "--workers needs a number"),
     "folder as table": (nothing, fit_command(data="."), "holds no file that ends with .parquet"),
-    "folder as schema": (nothing, fit_command(schema="."), "Is a directory"),
     "schema of another": (
         schema_with("name: sex", "name: ward"), fit_command(schema="bad.yaml"),
         "good.csv does not fit bad.yaml: the table lacks the column(s) 'ward'",
@@ -210,31 +184,14 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "table as model": (nothing, "sample good.csv -n 5 --out s.csv", "good.csv is a file. Name the folder"),
     "sample into nowhere": (nothing, "sample good.csv -n 5 --out /proc/s.csv", "/proc/s.csv"),
     "page as PDF": (nothing, "report good --out page.pdf", "page.pdf: the page is HTML"),
-    "effects cut short": (
-        write("c.yaml", "effects: [died~]\n"), f"{EVALUATE} --config c.yaml",
-        "effects 'died~': a predictor is missing",
-    ),
-    "percent as level": (
-        write("c.yaml", "level: 95\n"), f"{EVALUATE} --config c.yaml", "c.yaml: level"
-    ),
-    "group of numbers": (
-        write("c.yaml", "groups: [sex, crea]\n"), f"{EVALUATE} --config c.yaml",
-        "groups: 'crea' holds numbers",
-    ),
     "key of an evaluation": (
         write("c.yaml", "group: [sex]\n"), f"{EVALUATE} --config c.yaml", "c.yaml: group is not a known key"
     ),
-    "list as an evaluation": (write("c.yaml", "- sex\n"), f"{EVALUATE} --config c.yaml", "a mapping of keys"),
     "nothing to evaluate": (nothing, "evaluate", "--synthetic is needed, or the folder of a run"),
     "delta of no ledger": (
         ledger_file,
         "evaluate --synthetic good.csv --train good.csv --schema good.yaml --ledger l.json",
         "--delta is needed: l.json does not give a delta",
-    ),
-    "delta of a ledger": (
-        ledger_file,
-        "evaluate --synthetic good.csv --train good.csv --schema good.yaml --ledger l.json --delta 2",
-        "delta must lie in [0, 1]",
     ),
     "command unknown": (nothing, "synthesize", "synthesize"),
     "option missing": (nothing, "fit --data good.csv", "--schema"),
