@@ -4,7 +4,6 @@ import mpmath
 import pytest
 from distributions import distance, pairs_of_distributions
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsynth.attacks.closed_forms import (
     bretagnolle_huber,
@@ -15,9 +14,6 @@ from dpsynth.attacks.closed_forms import (
 )
 from dpsynth.privacy.events import training_event
 from dpsynth.privacy.profile import Profile
-
-tvs = st.floats(0.0, 1.0)
-
 
 # KL divergence of a sampled Gaussian
 

@@ -23,7 +23,6 @@ from dpsynth.runs.commands.run import _write as write_plan
 from dpsynth.runs.forecast import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
 from dpsynth.synthesis.fit import outlook, plan_fit, planned_parts
 from dpsynth.synthesis.generators import DEFAULT, options_of
-from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.studies import Studies
@@ -52,10 +51,6 @@ def frame_of(n: int) -> pd.DataFrame:
             "died": rng.choice(["no", "yes"], n),
         }
     )
-
-
-def plan_of(options: FitOptions):
-    return planned_parts(schema_of(n_public=5000), 5000.0, options)
 
 
 def test_noise_is_that_of_the_releases_of_a_fit():

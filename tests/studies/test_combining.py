@@ -44,13 +44,6 @@ def naive(q, u, level, rng, draws=400_000):
     return *ends, 2 * min(np.mean(drawn < 0), np.mean(drawn > 0)), np.median(spread), len(tau)
 
 
-def values(told, k=0):
-    return [float(getattr(told, name)[k]) for name in NAMES]
-
-
-NAMES = ("estimate", "std_error", "lower", "upper", "p_value")
-
-
 @pytest.mark.parametrize("row", PUBLISHED)
 def test_published_values(row):
     """Catches Rubin's rule or the one for partial synthesis: published are the moments of our posterior."""

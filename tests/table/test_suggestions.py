@@ -105,11 +105,6 @@ def test_names_of_usual_columns(columns: str, expected: list[str]) -> None:
     assert asked(*columns.split()) == expected
 
 
-def pressure_rules(*statistics: str) -> set[str]:
-    low = [f"DiasABP_{s} <= MAP_{s}" for s in statistics]
-    return {*low, *(f"MAP_{s} <= SysABP_{s}" for s in statistics)}
-
-
 def test_shipped_tables() -> None:
     """Catches a question about a shipped table that its data dictionary answers with no."""
     found = {name: suggested(datasets.card(name).table) for name in datasets.names()}

@@ -193,20 +193,6 @@ def test_shadow_models_have_every_record_in_half_of_them():
     assert (np.abs(logits) > 1).tolist() == members.tolist()
 
 
-def test_pairs_tell_more_than_single_records():
-    """Catches pairwise and per-record accuracy exchanged: the same attack is better on pairs (figure 4.3)."""
-    pool = sides(n=300, d=10)
-    found = attack_trainer(
-        Trainer(DecisionTreeClassifier(max_depth=6)), pool, Design(retrainings=0), rounds=5
-    )
-    best = found.strongest_pairs
-    assert best.pairwise.value > best.per_record.value > 0.55
-    assert np.mean(best.individual) == pytest.approx(best.pairwise.value)
-    assert np.mean(best.individual_reserved) == pytest.approx(best.pairwise.value)
-    assert len(best.individual_reserved) == pool.n_reserve
-    assert [low.fpr for low in best.low_rates] == [0.1]
-
-
 def test_rounds_go_on_in_a_folder(tmp_path):
     """Catches rounds that change when more of them are asked for."""
     trainer, pool = classifiers()["ridge"], sides()
