@@ -129,6 +129,27 @@ def wide_peer(first: int, method: str, environments: Environments) -> Arm:
     return arm
 
 
+def relational(environments: Environments, slots: int, first: int | None = None) -> Arm:
+    """Patients and their first rows, or all, as two tables of google/dpsynth's relational mode."""
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        table = Schema(columns=schema.columns)
+        columns = [
+            facts | {"per_patient": column.name in schema.per_patient}
+            for facts, column in zip(public_facts(table), table.columns, strict=True)
+        ]
+        task = {"epsilon": epsilon, "delta": DELTA, "seed": seed, "columns": [*columns, {"name": "unit"}]}
+        task["options"] = {"most": first or schema.most, "slots": slots}
+        rows = rows.sort_values(schema.order).groupby(schema.unit).head(first or schema.most)
+        numbers = as_numbers(table.conform(rows[list(table.names)]).frame, table)
+        numbers["unit"] = rows[schema.unit].to_numpy()
+        made = _fitted(_python(environments, "google"), "fit_google_relational.py", task, numbers)
+        long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        return long.sort_values([schema.unit, schema.order], ignore_index=True)
+
+    return arm
+
+
 def _python(environments: Environments, name: str) -> str:
     python = environments[name].python
     if python is None:

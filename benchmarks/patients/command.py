@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.patients.arms import Arm, several_rows, strangers, wide, wide_peer
+from benchmarks.patients.arms import Arm, relational, several_rows, strangers, wide, wide_peer
 from benchmarks.patients.tables import TABLES, halves
 from benchmarks.peers.environments import Environments
 from dpsynth import PatientSchema
@@ -62,15 +62,18 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=6, help="rows of a patient in one wide row")
     parser.add_argument("--environments", type=Path, default=Path("environments"))
+    parser.add_argument("--google", help="Python of an environment that has google/dpsynth")
     asked = parser.parse_args(arguments)
     first = asked.first
-    environments = Environments(asked.environments, {})
+    environments = Environments(asked.environments, {"google": asked.google} if asked.google else {})
     arms: dict[str, Arm] = {
         "several rows": several_rows,
         "rows as strangers": strangers,
         "one wide row": wide(first),
         "one wide row, dpmm MST": wide_peer(first, "mst", environments),
         "one wide row, dpmm AIM": wide_peer(first, "aim", environments),
+        "relational, google/dpsynth": relational(environments, slots=3),
+        "relational of first rows, google/dpsynth": relational(environments, slots=first, first=first),
     }
     chosen = list(arms) if asked.arms == ["all"] else asked.arms
     for name in asked.tables:

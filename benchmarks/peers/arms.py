@@ -38,9 +38,13 @@ ARMS: dict[str, Arm] = {
         *(Arm(name, "ours", "fit_ours.py", options) for name, options in OURS.items()),
         _peer("dpmm MST", "dpmm", "mst"),
         _peer("dpmm AIM", "dpmm", "aim"),
+        _peer("google MST", "google", "mst"),
+        _peer("google AIM", "google", "aim"),
+        _peer("google SWIFT", "google", "swift"),
         _peer("SmartNoise MST", "smartnoise", "mst"),
         _peer("SmartNoise AIM", "smartnoise", "aim"),
         _peer("SmartNoise DPCTGAN", "smartnoise", "dpctgan"),
         _peer("SmartNoise PATECTGAN", "smartnoise", "patectgan"),
+        Arm("Tab-PE", "tabpe", "fit_tabpe.py"),
     )
 }

@@ -1,7 +1,8 @@
 """Virtual environments, one a peer: made from its file of pinned versions, and kept.
 
-A file ``environments/NAME.txt`` pins every package that the peer ran with. An environment that is there
-already is named by its Python, ``--python dpmm=PATH``.
+A file ``environments/NAME.txt`` pins every package that the peer ran with. A peer that no registry has
+(google/dpsynth, which moreover imports under our name; Tab-PE) has no file: install it from its public source
+into an environment of your own and name its Python, ``--python google=PATH --python tabpe=PATH``.
 """
 
 from __future__ import annotations

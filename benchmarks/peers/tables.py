@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.ground.structures import STRUCTURES
+from benchmarks.ground.tables import Ground, of_structure
 from dpsynth import datasets
 from dpsynth.datasets import Table, files
 from dpsynth.table.files import read_cells
@@ -17,6 +19,8 @@ from dpsynth.table.schema import Column, Schema
 
 #: half of the records train, half test, by a split that every arm shares
 TEST_FRACTION, SPLIT_SEED = 0.5, 0
+#: training records of a table of known structure
+GROUND_RECORDS = 20_000
 #: of Diabetes-130: the columns that the comparison keeps, outcome last
 DIABETES_COLUMNS = (
     "race",
@@ -55,11 +59,20 @@ def diabetes130_any() -> Table:
 
 
 @cache
+def ground(name: str) -> Ground:
+    """A table of known structure, the same draws for every arm and seed."""
+    return of_structure(name, GROUND_RECORDS, SPLIT_SEED)
+
+
+@cache
 def split(name: str) -> tuple[Table, Table]:
-    """Training and test half of a table of the registry or of this module.
+    """Training and test half of a table of the registry, of this module, or of known structure.
 
     They have no constraints: rules between columns are left out, since no peer can be told them.
     """
+    if name in STRUCTURES:
+        known = ground(name)
+        return Table(known.train, known.schema, name), Table(known.test, known.schema, name)
     whole = MADE[name]() if name in MADE else datasets.load(name)
     schema = whole.schema
     plain = Schema(columns=schema.columns, outcome=schema.outcome, n_public=schema.n_public, name=name)

@@ -199,7 +199,7 @@ def test_processor_time_is_limited(tmp_path, monkeypatch):
 
 
 def test_peers_see_nothing_of_ours(tmp_path, monkeypatch):
-    """A peer that imports under our name: with our PYTHONPATH it would be ours that is measured."""
+    """google/dpsynth imports under our name: with our PYTHONPATH it would be ours that is measured."""
     monkeypatch.setenv("PYTHONPATH", ROOT)
     code = "import os; print(os.environ.get('PYTHONPATH'), os.environ['OMP_NUM_THREADS'])"
     assert processes.run([sys.executable, "-c", code], folder=tmp_path, limit=30).stdout.split() == [
@@ -239,3 +239,18 @@ def test_our_arms_are_options_of_a_generator():
     for options in arms.OURS.values():
         unfitted(options_of(**options, epsilon=3.0, delta=1e-5)).validate()
     assert len({arm.name for arm in arms.ARMS.values()}) == len(arms.ARMS)
+
+
+@pytest.mark.slow
+def test_tables_of_known_structure_are_measured_by_fresh_records(monkeypatch):
+    """A score of another table, or none: peers would look as if they kept what nobody measured."""
+    monkeypatch.setattr(tables, "GROUND_RECORDS", 1000)
+    tables.ground.cache_clear(), tables.split.cache_clear()
+    train, test = tables.split("parity1")
+    found = measures.measured(train.frame, train, test)
+    assert found["structure"] == pytest.approx(1, abs=0.1) and found["auc"] > 0.85
+    assert found["nn"] == pytest.approx(0.5, abs=0.05) and found["correlation"] < 0.05
+    lost = train.frame.assign(outcome=np.random.default_rng(0).permutation(train.frame["outcome"]))
+    found = measures.measured(lost, train, test)
+    assert abs(found["structure"]) < 0.1 and abs(found["auc"] - 0.5) < 0.1
+    tables.ground.cache_clear(), tables.split.cache_clear()
