@@ -1,7 +1,6 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the quick tests
-# make test-slow   the tests that take seconds each, and those of dpsynth/research
-# make test-by-turns   the quick tests and a half of the slow ones, each commit another half; CI runs this
+# make test-slow   the tests that take seconds each, and those of dpsynth/research; CI runs them after `make test`
 # make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
 # make test-numpy2   nine fits and the quick tests of arithmetic, without TensorFlow Privacy, as Python 3.12 has it
 # make docs   builds the site, site/index.html; a warning is an error
@@ -15,7 +14,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, not by each of the many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-by-turns search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
+.PHONY: demo test test-slow search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -42,10 +41,6 @@ test: check
 
 test-slow: $(VENV)/.installed-test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or research" -n 2 --dist worksteal
-
-# One session: what quick and slow tests share is made once.
-test-by-turns: $(VENV)/.installed-test
-	DPSYNTH_TEST_COMMIT=$$(git rev-parse HEAD) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
 
 search: $(VENV)/.installed-test
 	DPSYNTH_TEST_RANDOMNESS=fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal

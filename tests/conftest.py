@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
-from turns import has_turn
 
 _default_rng = np.random.default_rng
 FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
@@ -95,17 +94,8 @@ def found(request: pytest.FixtureRequest) -> set[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """README and docs, the longest tests, first: at the end they would be left to one of two processes.
-
-    Where a commit is named, as CI does, each slow test is run at every second commit.
-    """
+    """README and docs, the longest tests, first: at the end they would be left to one of two processes."""
     config.stash[_FOUND] = {item.nodeid for item in items}
-    commit = os.environ.get("DPSYNTH_TEST_COMMIT", "")
-    slow = [item for item in items if "slow" in item.keywords or "research" in item.keywords]
-    waiting = {item for item in slow if not has_turn(item.nodeid, commit)}
-    if waiting:
-        config.hook.pytest_deselected(items=list(waiting))
-        items[:] = [item for item in items if item not in waiting]
     items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_docs.py"))
     properties = {item.obj for item in items if FRESH and hasattr(item.obj, "hypothesis")}
     for test in properties:
