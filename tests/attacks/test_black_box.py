@@ -40,6 +40,10 @@ def ignore(frame, rng):
     return base().sample(60, random_state=int(rng.integers(2**31)), ignore_index=True)
 
 
+def resample(frame, rng):
+    return frame.sample(len(frame), replace=True, random_state=int(rng.integers(2**31)), ignore_index=True)
+
+
 @pytest.mark.slow
 def test_a_copy_gives_itself_away():
     """Catches an audit that cannot tell the plainest leak, or contradicts where nothing is proved."""
@@ -57,6 +61,12 @@ def test_of_a_generator_that_ignores_the_data_nothing_is_found():
         for seed in range(6)
     ]
     assert sum(bound > 0 for bound in found) <= 2
+
+
+def test_several_canaries_and_a_leak_that_is_partial():
+    """Catches canaries that are compared with each other instead of with themselves."""
+    found = audit_table(resample, base(), SCHEMA, fits=60, canaries=4, delta=0.0, seed=2)
+    assert found.guesses == 240 and 0.6 < found.right / found.guesses < 1.0 and found.epsilon_lower > 0.3
 
 
 def test_score_by_hand():

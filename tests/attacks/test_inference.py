@@ -42,6 +42,15 @@ def test_guesses_are_those_of_a_naive_loop(name):
             assert found.right[i] == right, i
 
 
+def test_the_best_constant_guess_is_the_commonest_value():
+    """A baseline by a random draw, which an unbalanced column makes look weak."""
+    tables = fresh((100, 200, 200), 2)
+    found = guess(tables, "rare", np.random.default_rng(0))
+    assert found.constant.mean() == pytest.approx(
+        (pd.concat([tables.train, tables.test])["rare"] == 0).mean()
+    )
+
+
 def test_the_worst_off_are_those_whose_known_columns_lie_closest():
     """Worst-off by luck: of 5 % copies among strangers every one must be chosen, and guessed."""
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from dpsynth.attacks.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.suite import (
     ATTACKS,
     Effort,
+    affordable,
     attack_tables,
     in_words,
     quick,
@@ -149,6 +150,19 @@ def test_the_quick_attacks_are_few_and_internal():
     tables = half_copied()
     alone = Tables.of(tables.synthetic, train=tables.train, schema=tables.schema)
     assert quick(alone, rng=np.random.default_rng(0)) == ()
+
+
+def test_tables_are_cut_to_the_effort():
+    """A large table whose comparisons are not bounded."""
+    effort = Effort(descriptions=20, counted=50, targets=120, work=1.0)
+    found = attack_tables(copying(200), rng=np.random.default_rng(0), effort=effort)
+    # however small the budget, a hundred records are attacked
+    assert {risk.tries for risk in found if risk.risk == "linkability"} == {(100, 100)}
+    assert found[3].tries == (600, 600), "six columns"
+    for searches in (1, 6):
+        real, synthetic = affordable(copying(200), searches, Effort(targets=120, work=1e7))
+        assert real <= 120
+        assert 2 * real * synthetic * searches * 15 <= 1e7, "15 coordinates in all"
 
 
 @pytest.mark.slow

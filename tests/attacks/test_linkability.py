@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from attacked_tables import MIXED
 
-from dpsynth.attacks.linkability import link_people, tied_nearest
+from dpsynth.attacks.linkability import check_linked, columns_of, link_people, tied_nearest
+from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours import metric_named
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
@@ -46,3 +48,14 @@ def test_ties_are_drawn_evenly_and_alike_with_one_seed():
     drawn = [tied_nearest(flat, flat[:3], metric_named("gower"), 5) for _ in range(2)]
     assert (drawn[0] == drawn[1]).all()
     assert np.bincount(drawn[0].ravel()).min() > 1800
+
+
+def test_columns_held_twice_or_unknown_are_refused():
+    """A link by a shared column, which succeeds by itself."""
+    with pytest.raises(InputError, match="'age' is in both"):
+        check_linked((["age", "sex"], ["age"]), MIXED)
+    with pytest.raises(InputError, match="'zip' is not a column"):
+        check_linked((["age"], ["zip"]), MIXED)
+    with pytest.raises(InputError, match="empty"):
+        check_linked((["age"], []), MIXED)
+    assert columns_of(MIXED, ["crp", "age"]).names == ("crp", "age")

@@ -15,11 +15,13 @@ from dpsynth.attacks.lower_bounds import (
     epsilon_of_mu,
     epsilon_of_rates,
     errors_at,
+    mu_of_rates,
     p_value,
     planned_threshold,
     right_guesses,
     split,
 )
+from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.privacy.events import gaussian_event, laplace_event
 from dpsynth.privacy.profile import Profile
@@ -126,6 +128,21 @@ def test_a_declared_curve_is_contradicted_by_half_its_noise_alone():
         assert errors_at(*draw(0.5), 0.0).contradict(profile)
 
 
+def test_formulas_at_their_ends():
+    """Catches logs of nothing, and a test that is worse than a coin taken for a good one."""
+    assert epsilon_of_rates(0.0, 0.2, 0.0) == np.inf and epsilon_of_rates(1.0, 1.0, 0.0) == 0.0
+    assert epsilon_of_rates(0.2, 0.3, 0.9) == 0.0
+    assert mu_of_rates(0.5, 0.5) == 0.0 and mu_of_rates(0.0, 0.5) == np.inf
+    assert mu_of_rates(0.1, 0.3) == pytest.approx(stats.norm.isf(0.1) + stats.norm.isf(0.3))
+    worse = Errors(80, 100, 80, 100)
+    assert (worse.tv().value, worse.epsilon(0.0).value, worse.mu().value) == (0.0, 0.0, 0.0)
+    perfect = Errors(0, 100, 0, 100)
+    assert perfect.epsilon(DELTA).value == np.inf and 3.2 < perfect.epsilon(DELTA).lower < 3.4
+    # closed form where nothing erred: 1 - (alpha / 2)^(1 / n)
+    end = 1 - 0.025**0.01
+    assert perfect.epsilon(0.0).lower == pytest.approx(np.log((1 - end) / end))
+
+
 def test_a_threshold_is_chosen_on_one_half_and_judged_on_the_other():
     """Catches errors that are counted where the threshold was chosen: halves that say the opposite."""
 
@@ -136,6 +153,26 @@ def test_a_threshold_is_chosen_on_one_half_and_judged_on_the_other():
     member, other = np.r_[np.ones(30), np.zeros(30)], np.r_[np.zeros(30), np.ones(30)]
     halves = split(member, other, by_tv, Still())
     assert (halves.fpr, halves.fnr) == (1.0, 1.0)
+
+
+def test_mistakes_are_named():
+    """Catches scores without a meaning that are counted all the same."""
+    with pytest.raises(InputError, match="at least 1 trial"):
+        Errors(0, 0, 0, 5)
+    with pytest.raises(InputError, match="its errors at most as many"):
+        Errors(3, 2, 0, 5)
+    with pytest.raises(InputError, match="no NaN"):
+        errors_at([0.0, np.nan], [1.0], 0.0)
+    with pytest.raises(InputError, match="at least two of a kind"):
+        split([1.0], [0.0, 1.0], by_tv, np.random.default_rng(0))
+    with pytest.raises(InputError, match="mu must be positive"):
+        planned_threshold(0.0, 100, DELTA)
+    with pytest.raises(InputError, match="must not decrease"):
+        p_value(10, 5, 6, 1.0, 0.0)
+    with pytest.raises(InputError, match="guesses must lie in"):
+        right_guesses([1.0, 2.0], [True, False], 3)
+    with pytest.raises(InputError, match="one coin a canary"):
+        right_guesses([1.0, np.nan], [True, False], 1)
 
 
 def test_both_rates_have_the_level_asked_for():

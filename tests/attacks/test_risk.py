@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.attacks.membership import _risk
-from dpsynth.attacks.risk import Proved, mover_ratio, rate_of
+from dpsynth.attacks.risk import Proved, mean_rate, mover_ratio, rate_of
 from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import share, share_difference
 from dpsynth.privacy.events import gaussian_event
@@ -43,6 +43,17 @@ def test_the_interval_covers(p, q):
         risk = mover_ratio(rate_of(rng.random(120) < p), rate_of(rng.random(80) < q))
         inside += risk.lower <= truth <= risk.upper
     assert inside / 300 > 0.93
+
+
+def test_means_of_shares_cover():
+    """Student's interval of a mean of values in [0, 1], and its ends."""
+    rng = np.random.default_rng(1)
+    inside = 0
+    for _ in range(300):
+        found = mean_rate(rng.beta(2, 5, size=40))
+        inside += found.lower <= 2 / 7 <= found.upper
+    assert 0.92 < inside / 300 <= 1
+    assert mean_rate(np.zeros(10)).upper == pytest.approx(share(0, 10).upper)
 
 
 def test_bounds_are_those_of_the_profile():

@@ -48,6 +48,13 @@ def test_a_generator_that_copies_is_caught():
     assert found.accuracy.value > 0.98
 
 
+def test_a_generator_that_ignores_its_data_is_guessed_by_coins():
+    """Coins that leak into the features, or a model that is tried on what it learned from."""
+    found = shadow_attack(ignore, BASE, MIXED, rounds=24, canaries=20, seed=1)
+    assert found.accuracy.lower < 0.5 < found.accuracy.upper
+    assert abs(found.accuracy.value - 0.5) < 0.1
+
+
 def test_what_is_guessed_is_not_what_was_learned_from(monkeypatch):
     """Guesses about the very tables whose coins were shown: a null of few rounds would not tell."""
     shown = {}
@@ -165,6 +172,11 @@ def test_a_generator_that_draws_from_counts_is_noticed():
     assert found.accuracy.lower > 0.5
 
 
+def rows_that_vary(frame, rng):
+    """A generator that ignores its data, and draws patients with several rows."""
+    return visits(60, int(rng.integers(2**31)))
+
+
 def test_a_canary_is_a_patient_with_all_rows():
     """Canaries that are rows: an attack on a row would be reported as one on a patient."""
     planted = plant(VISITS, 8, np.random.default_rng(0))
@@ -181,6 +193,12 @@ def test_a_canary_is_a_patient_with_all_rows():
         new = frame[frame["id"] >= 30].groupby("id").size()
         assert (new == VISITS.most).all() and len(frame) - new.sum() == len(visits(30))
     assert len({len(frame) for frame in fitted}) > 1
+
+
+def test_patients_of_a_generator_that_ignores_them_are_guessed_by_coins():
+    """Coins that leak through identifiers or numbers of rows."""
+    found = shadow_attack(rows_that_vary, visits(30), VISITS, rounds=20, canaries=12, seed=1)
+    assert found.accuracy.lower < 0.5 < found.accuracy.upper
 
 
 def test_patients_whose_order_is_no_column_are_attacked():

@@ -75,6 +75,22 @@ def test_golden_values_of_a_training_run(z, q, steps, bound):
         assert max(kl) == kl.present_absent
 
 
+def test_without_sampling_kl_is_the_gaussians_own():
+    """A special case at q = 1 that does not continue the quadrature below it."""
+    for z in (0.1, 1.0, 50.0):
+        whole, nearly = sampled_gaussian_kl(z, 1.0), sampled_gaussian_kl(z, 1 - 2**-53)
+        assert min(whole) == max(whole) == pytest.approx(1 / (2 * z**2), rel=1e-14)
+        assert nearly.present_absent == pytest.approx(max(whole), rel=1e-10)
+
+
+@pytest.mark.parametrize("q", [1e-300, 1e-6, 0.3, 1 - 1e-16])
+def test_kl_is_continuous_where_the_gaussians_separate(q):
+    """A limit for tiny noise that does not meet the quadrature at the switch, z = 0.01."""
+    limit, quadrature = sampled_gaussian_kl(0.01, q), sampled_gaussian_kl(math.nextafter(0.01, 1.0), q)
+    assert limit.present_absent == pytest.approx(quadrature.present_absent, rel=1e-11)
+    assert limit.absent_present == pytest.approx(quadrature.absent_present, rel=1e-11)
+
+
 @settings(max_examples=40, deadline=None)
 @given(pair=pairs_of_distributions(5))
 def test_kl_in_either_direction_bounds_the_distance(pair):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from attacked_tables import copying, fresh
@@ -60,6 +62,17 @@ def test_shadow_models_count(attacked):
     assert "at most 95.0 %" in in_words(attacked[1], caught)
     broken = Shadow(Estimate(0.9, 0.85, 0.95), 400, 20, 20, proved=0.6)
     assert verdict(attacked[1], broken).startswith("An attack passed its proved bound")
+
+
+def test_one_attack_of_many_is_not_enough(attacked):
+    """A verdict on every tenth blameless table, since each of eight attacks has an interval of its own."""
+    one = replace(attacked[1][0], excess=Estimate(0.1, 0.005, 0.2))
+    sure = replace(attacked[1][0], excess=Estimate(0.3, 0.2, 0.4))
+    assert one.found
+    assert not one.found_among(8)
+    assert sure.found_among(8)
+    assert "chance explains it among so many" in verdict((one, *attacked[1][1:]))
+    assert "Memorisation of training records" in verdict((sure, *attacked[1][1:]))
 
 
 @given(st.integers(1, 400), st.integers(0, 400), st.integers(1, 60))

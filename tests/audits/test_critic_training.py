@@ -18,6 +18,7 @@ from dpsynth.audits.critic_training import (
     audit_matching,
 )
 from dpsynth.audits.releases import farthest
+from dpsynth.errors import InputError
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan import matching as gradient_matching
@@ -156,3 +157,13 @@ def test_the_canary_has_the_weight_of_a_record():
     assert absent[1].numpy() == pytest.approx(-0.5 + 0.2 - 0.25)
     plain = made.sum_of_gradients(weights, inputs, deltas, coefficients, index)
     assert plain[1].numpy() == pytest.approx(-0.75 + 0.2)
+
+
+def test_what_cannot_be_audited_is_refused():
+    """Catches an audit of steps whose bound the canary does not follow."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="noise_multiplier"):
+        CriticAudit(LAYOUT, SMALL, plan(noise_multiplier=None), rng)
+    clipped = dataclasses.replace(SMALL, clip_norm=1.0)
+    with pytest.raises(InputError, match="from the weights alone"):
+        CriticAudit(LAYOUT, clipped, plan(noise_shape="spherical"), rng)

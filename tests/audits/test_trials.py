@@ -12,6 +12,7 @@ import pytest
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.audits.trials import MEANING, SURE, Audited, Declared, judge_trials
+from dpsynth.errors import InputError
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
 
@@ -59,6 +60,13 @@ def test_a_verdict_is_plain_data():
     assert set(MEANING) == {"pass", "contradicted", "asleep", "too few trials"}
     for attempt in audited.attempts():
         assert attempt.contradicts and Attempt.from_dict(attempt.to_dict()).proved == attempt.proved
+
+
+def test_what_cannot_be_judged_is_refused():
+    """Catches a verdict on one table alone."""
+    declared = Declared(Profile([gaussian_event(1.0)]), DELTA)
+    with pytest.raises(InputError, match="each kind of table"):
+        judge_trials("a", [0.0, 1.0], [True, True], declared, about="")
 
 
 def test_a_pass_means_that_half_the_noise_would_be_noticed():

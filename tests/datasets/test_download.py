@@ -144,6 +144,15 @@ def test_the_users_folder_is_looked_at_first(
     assert (tmp_path / "tiny.csv").read_bytes() == b"mine"
 
 
+def test_a_file_of_that_name_in_the_chosen_folder_stays(server: Server, cache: Path, tmp_path: Path) -> None:
+    """A file of somebody's that is overwritten without a word."""
+    card = write_card(tmp_path, server.url)
+    (tmp_path / "tiny.csv").write_bytes(b"mine")
+    with pytest.raises(DataError, match="move it away"):
+        fetch(card, tmp_path)
+    assert (tmp_path / "tiny.csv").read_bytes() == b"mine" and server.asked == []
+
+
 def test_an_interrupted_download_goes_on(server: Server, cache: Path, tmp_path: Path) -> None:
     """A half file under the name of a whole one, or a download that begins from nothing each time."""
     card = write_card(tmp_path, server.url)
@@ -158,6 +167,27 @@ def test_an_interrupted_download_goes_on(server: Server, cache: Path, tmp_path: 
     begun = int(server.asked[1].removeprefix("bytes=").removesuffix("-"))
     assert server.asked[0] is None and 100_000 < begun <= 200_000
     assert files(cache) == ["tiny.csv"]
+
+
+def test_control_c_leaves_a_part_to_go_on_from(
+    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C that leaves a whole-looking file, a lock or nothing at all."""
+    card = write_card(tmp_path, server.url)
+    import requests
+
+    whole = requests.Response.iter_content
+
+    def interrupted(self, size):
+        yield next(whole(self, size))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(requests.Response, "iter_content", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(card)
+    assert files(cache) == [".tiny.csv.part"]
+    assert fetch(card).read_bytes() == FILE and server.asked[1] is not None
 
 
 @pytest.mark.parametrize("ranges", [True, False])

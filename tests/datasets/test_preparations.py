@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -168,6 +169,18 @@ def test_a_file_that_does_not_say_whose_rows_they_are(change: dict[str, str | No
         first_encounters(pd.DataFrame([encounter(8, 1), encounter(9, 2) | change]))
 
 
+def test_a_patient_in_two_spellings_has_one_row() -> None:
+    """A patient who is two rows, and so two persons of the guarantee, by a number written in two ways."""
+    rows = pd.DataFrame([encounter(9, 7), encounter(8, 7) | {"patient_nbr": "7.0"}, encounter(6, 5)])
+    assert first_encounters(rows)["encounter_id"].tolist() == ["8", "6"]
+
+
+def test_a_column_the_card_knows_of_is_gone() -> None:
+    """A leaking column under another name, which nobody would look for."""
+    with pytest.raises(DataError, match=r"diabetic_data\.csv: the column 'race' that .* needs is absent"):
+        table([{k: v for k, v in encounter(1, 1).items() if k != "race"}])
+
+
 @pytest.mark.slow
 def test_diabetes130_is_the_studys_table(loaded: Callable[[str], datasets.Table]) -> None:
     """Another choice of rows or groups than in Strack et al. 2014, by the figures that they printed.
@@ -181,3 +194,14 @@ def test_diabetes130_is_the_studys_table(loaded: Callable[[str], datasets.Table]
     shares = frame["primary_diagnosis"].value_counts(normalize=True)
     assert abs(shares["circulatory"] - 0.306) < 0.001 and abs(shares["other"] - 0.173) < 0.001
     assert not any(rule.broken(frame).any() for rule in CARD.table.rules)
+
+
+def test_physionet2012_has_no_impossible_value(loaded: Callable[[str], datasets.Table]) -> None:
+    """The challenge's -1 for unknown, or a pressure of 0, kept as measured."""
+    frame = loaded("physionet2012").frame
+    assert frame["systolic"].min() >= 20 and frame["temperature"].min() >= 25
+    assert frame["gender"].isna().sum() == 3
+    assert np.isclose(frame["death"].astype(int).mean(), 554 / 4000)  # as the organisers say
+    assert frame["icu"].value_counts().to_dict() == {
+        "medical": 1481, "surgical": 1068, "cardiac surgery": 874, "coronary": 577,
+    }  # fmt: skip

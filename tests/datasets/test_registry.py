@@ -66,6 +66,16 @@ def test_load_files(name: str, loaded: Loader) -> None:
     assert table.frame[table.outcome].nunique() == 2
 
 
+def test_load_support2_fills_vital_signs_only(loaded: Loader) -> None:
+    """A constant in place of a laboratory value would hide that it was not measured."""
+    table = loaded("support2")
+    missing = table.frame.isna().sum()
+    assert missing["temp"] == missing["sod"] == missing["scoma"] == 0
+    assert missing["ph"] == 2284
+    assert missing["race"] == 42
+    assert (table.frame["temp"] * 10 % 1 > 0.01).any()  # noisy decimals are rounded by the encoder, not here
+
+
 def test_load_breast_cancer_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo must run without any data folder, and with the target's meaning the right way round."""
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)

@@ -126,6 +126,12 @@ def test_patients_without_identifier_are_refused_before_a_split() -> None:
         train_test(PatientTable(visits(1), VISITS, "made"))
 
 
+def test_two_records() -> None:
+    """The smallest table that can be split."""
+    train, test = train_test(make(2))
+    assert len(train.frame) == len(test.frame) == 1
+
+
 def test_open_table(tmp_path: Path) -> None:
     """A table of one's own must come out with its schema, its outcome and a name."""
     table = make(5)
@@ -163,3 +169,12 @@ def test_equal_records_part_as_others_do() -> None:
     table = make(900)
     same = Table(table.frame.assign(i=table.frame["i"].clip(0, 50), y="a"), table.schema, "made")
     assert abs(len(independent_split(same, 0.3, seed=2)[1].frame) / 900 - 0.3) < 0.06
+
+
+def test_independent_split_takes_its_share() -> None:
+    """A hash that is not uniform, or a fraction that means the other part."""
+    train, test = independent_split(make(900, n_public=4000), 0.3, seed=2)
+    assert abs(len(test.frame) / 900 - 0.3) < 0.06
+    assert (train.schema.n_public, test.schema.n_public) == (2800, 1200)
+    other = independent_split(make(900), 0.3, seed=3)[1]
+    assert len(set(other.frame["i"]) & set(test.frame["i"])) < 0.45 * len(test.frame)

@@ -168,6 +168,12 @@ def test_a_file_comes_back(tmp_path):
         assert (tmp_path / f"one.{end}").read_bytes() == (tmp_path / f"two.{end}").read_bytes()
 
 
+def test_numbers_of_numpy_are_numbers():
+    """Catches a fit that cannot be saved, since a share is NumPy's."""
+    made = drawing(count=np.int64(3), size=np.float32(0.5), filled=np.True_, nearest=2)
+    assert content(read_back(made)) == content(drawing(nearest=2.0))
+
+
 def test_what_could_not_be_read_is_not_written():
     """Catches a model that is lost, because its file says something else than its class."""
     for change, words in [
@@ -328,3 +334,9 @@ def test_no_changed_bit_is_read_as_other_numbers(tmp_path, name):
             else:  # white space, dates in the archive
                 assert content(found) == content(made)
     assert refused > len(whole) / 2
+
+
+def test_two_classes_of_one_name_are_refused():
+    """Catches a name in a file that means one class today and another tomorrow."""
+    with pytest.raises(TypeError, match="two classes"):
+        codec.record(type("Drawing", (), {"__module__": "elsewhere"}))

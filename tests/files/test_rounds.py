@@ -65,6 +65,15 @@ def test_other_settings_are_refused(tmp_path):
         carry_out(square, {"b": 1}, folder=tmp_path / "x", settings={"records": "two"})
 
 
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    """Catches files written among a user's own."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError):
+        carry_out(square, {"a": 1}, folder=tmp_path / "x")
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["thesis.txt"]
+
+
 def test_a_failed_round_is_named_and_the_others_stay(tmp_path):
     """Catches a failure that loses what was finished before it."""
     with pytest.raises(RunError, match="bad failed"):

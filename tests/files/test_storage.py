@@ -14,7 +14,7 @@ import pytest
 
 from dpsynth.errors import InputError
 from dpsynth.files import storage
-from dpsynth.files.storage import claimed, require_free_folder
+from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 
 
 def fail_midway(folder):
@@ -153,6 +153,18 @@ def test_only_an_earlier_result_may_be_replaced(tmp_path: Path) -> None:
         require_free_folder(tmp_path, force=True, mark="report.json")
     (tmp_path / "report.json").write_text("{}")
     require_free_folder(tmp_path, force=True, mark="report.json")
+
+
+def test_files(tmp_path: Path) -> None:
+    """Would catch a file overwritten without being asked."""
+    target = tmp_path / "s.csv"
+    require_free_file(target, force=False)
+    target.write_text("old")
+    with pytest.raises(InputError, match="exists"):
+        require_free_file(target, force=False)
+    require_free_file(target, force=True)
+    with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
+        require_free_file(tmp_path / "absent" / "s.csv", force=False)
 
 
 def test_a_claim_is_refused_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,3 +102,8 @@ def test_a_hostile_text_is_one_sentence() -> None:
         ) as found:
             load_yaml(text, origin="c.yaml", error=ConfigError)
         assert len(str(found.value)) < 300
+
+
+def test_many_keys_are_read_in_one_pass() -> None:
+    """Each key compared with all before it: this took minutes."""
+    assert len(load_yaml("".join(f"k{i}: 1\n" for i in range(20_000)))) == 20_000

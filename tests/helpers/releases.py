@@ -10,6 +10,7 @@ from dpsynth.marginals.network import BaseModelReleases, BayesianNetwork
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import CountRelease
 from dpsynth.table.grid import Marginals
 from dpsynth.table.schema import Schema
 
@@ -19,6 +20,10 @@ def release_marginals(
 ) -> Marginals:
     release = MarginalsRelease(schema=schema, **options)
     return estimate_marginals(release, Ledger().run(release, FrameRecords(frame), rng))
+
+
+def release_count(frame: pd.DataFrame, noise_multiplier: float | None, rng: np.random.Generator) -> float:
+    return Ledger().run(CountRelease(noise_multiplier=noise_multiplier), FrameRecords(frame), rng)
 
 
 def fit_base_model(

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from dpsynth.table.grid import Counting, Grid
 from dpsynth.table.schema import Schema
 
 COST = Column(name="x", kind="continuous", lower=0, upper=100_000, decimals=2)
+ENDED = Column(name="x", kind="date", lower="1900-01-01", upper="9999-12-31")
 
 
 def drawn(values, column: Column, noise: float, seed: int = 0, size: int = 20_000) -> pd.Series:
@@ -41,6 +44,36 @@ def test_frequent_values_keep_their_share(n):
         assert np.median([np.isclose(own, price).mean() for own in made]) == pytest.approx(0.2, abs=0.03)
     middle = np.median([np.log(own[~own.isin(prices) & (own > 0)]).mean() for own in made])
     assert middle == pytest.approx(6.5, abs=0.4)
+
+
+@pytest.mark.slow
+def test_placeholders_leave_dates_where_they_are():
+    """Catches dates anywhere in 8,100 years, where those that are not placeholders lie within 15."""
+    rng, n = np.random.default_rng(0), 5000
+    days = np.datetime64("2010-01-01") + rng.integers(0, 5479, n)
+    days = np.where(rng.random(n) < 0.1, np.datetime64("1900-01-01"), days)
+    days = np.where(rng.random(n) < 0.1, np.datetime64("9999-12-31"), days)
+    real = pd.Series(days.astype("datetime64[s]"))
+
+    def shares(made: pd.Series, which: str) -> float:
+        year = made.dt.year
+        held = made.isin(pd.to_datetime(["1900-01-01"])) | (made == np.datetime64("9999-12-31", "s"))
+        return float((held if which == "held" else ~held & ~year.between(2010, 2024)).mean())
+
+    held = median_of(partial(shares, which="held"), real, ENDED, 14.0)
+    assert held == pytest.approx(shares(real, "held"), abs=0.03)
+    assert median_of(partial(shares, which="impossible"), real, ENDED, 14.0) < 0.12  # 0.99 without blocks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [987_654_321_012_345, 2**51])
+def test_a_frequent_value_is_found_in_any_range(value):
+    """Catches places that are told up to some range only: three kinds of residues tell one of 2^51 values."""
+    column = Column(name="x", kind="integer", lower=0, upper=2**51)
+    rng, n = np.random.default_rng(1), 4000
+    values = np.where(rng.random(n) < 0.25, value, rng.integers(0, 2**51, n))
+    share = median_of(lambda made: (made == value).mean(), values, column, 14.0, seeds=3)
+    assert share == pytest.approx(0.25, abs=0.03)
 
 
 def test_noise_alone_makes_no_value_frequent():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from dpsynth.marginals import latent
 from dpsynth.marginals.groups import STEP, GroupSums, OtherColumns, thinned
 from dpsynth.marginals.latent import LatentGaussian, tetrachoric
 
@@ -28,6 +29,18 @@ def test_a_record_is_thinned_by_itself(rows: list[list[bool]], most: int, random
     order = random.sample(range(len(ones)), len(ones))
     np.testing.assert_array_equal(thinned(ones[order], most), found[order])
     np.testing.assert_array_equal(np.vstack([thinned(ones[[k]], most) for k in order]), found[order])
+
+
+def test_every_code_is_left_out_as_often() -> None:
+    """The first codes of the table that are always kept, or a lot of the same codes for all records."""
+    rng = np.random.default_rng(0)
+    ones = np.ones((20_000, 12), dtype=bool)
+    ones[:, 6:] = rng.random((20_000, 6)) < 0.5  # so that there are 64 kinds of records
+    kept, chance = thinned(ones, 4), 4.0 / ones.sum(axis=1)
+    shares = [kept[ones[:, k], k].mean() / chance[ones[:, k]].mean() for k in range(12)]
+    assert np.ptp(shares) < 1.0 and min(shares) > 0.5
+    alike = thinned(np.triu(np.ones((200, 200), dtype=bool)), 1)
+    assert alike.argmax(axis=1).std() > 40
 
 
 def other_columns(rng: np.random.Generator, outcome: int | None = 0) -> OtherColumns:
@@ -137,3 +150,12 @@ def test_noise_alone_makes_no_correlations() -> None:
     assert np.isfinite(model.intercepts).all() and np.isfinite(model.effects).all()
     nobody = GroupSums(others, sums.n, -sums.single, -sums.pairs, -sums.beside, std, std, np.full(1, std))
     assert LatentGaussian.of(nobody, cells).draw(cells, rng, even=True).mean() <= 2 / n
+
+
+def test_the_nearest_correlation_matrix_is_one() -> None:
+    """Latent numbers whose variance is not 1, so that a prevalence is another one."""
+    wrong = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1.0]])
+    factor = latent._factor(wrong)
+    np.testing.assert_allclose(np.linalg.norm(factor, axis=1), 1.0, rtol=1e-6)
+    nearest = np.array([[1, 0.5, -0.5], [0.5, 1, 0.5], [-0.5, 0.5, 1.0]])
+    np.testing.assert_allclose(factor @ factor.T, nearest, atol=0.02)

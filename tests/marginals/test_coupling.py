@@ -54,6 +54,22 @@ def test_a_few_records_far_away_do_not_weaken_a_strong_correlation():
     assert correlation(bins, (8, 6)) == pytest.approx(0.99, abs=0.006)
 
 
+def test_records_without_a_place_have_no_part():
+    """Catches a bin of missing values that counts as the largest."""
+    _, bins = drawn(0.9, [0.3, 0.7], [0.5])
+    bins[::3, 1] = 2
+    assert correlation(bins, (3, 2)) == pytest.approx(0.9, abs=0.02)
+    assert correlation(bins[:150], (3, 2)) == 0.0  # too few
+
+
+def test_empty_bins_are_no_fault():
+    """Catches ends beyond the normal distribution where rounding makes the shares more than 1."""
+    shares = np.append(np.full(49, 1 / 49), [0.0, 0.0])
+    bins = np.random.default_rng(0).integers(0, 49, 5000)
+    found = correlation(np.stack([bins, bins], axis=1), (51, 51))
+    assert np.isfinite(score_ends(shares)).all() and found > 0.98
+
+
 @pytest.mark.parametrize("rho", [-0.95, 0.3, 0.998])
 def test_probabilities_of_pairs_of_bins_are_scipys(rho):
     """Catches a formula that fails for a range that ends at 0, or below 0 on one side only."""

@@ -53,6 +53,20 @@ def test_draws_have_the_released_shares(column, cells, habit):
         assert (np.diff(cycle_places(numbers[made.starts[:-1]], "date", "month")) != 0).any()
 
 
+def test_noise_alone_moves_nothing_much():
+    """Catches shares of pure noise, which would make every table's weekdays uneven."""
+    column = DAY.model_copy(update={"cycles": ("weekday",)})
+    grid = Grid.from_column(column)
+    counts = np.full(grid.size, 7.0)
+    worst = []
+    for _ in range(50):
+        noisy = np.append(np.full(7, counts.sum() / 7) + 30 * RNG.standard_normal(7), 0.0)
+        made, _ = with_cycles(grid, counts, {"weekday": noisy}, 30.0)
+        assert made.habit is not None
+        worst.append(np.ptp(made.habit))
+    assert np.median(worst) < 0.5 * 30 * 2.7 / (counts.sum() / 7)
+
+
 def test_a_fit_keeps_weekdays_months_and_hours():
     """Catches counts that no sample follows, and a column whose cycles move with another's."""
     n = 4000

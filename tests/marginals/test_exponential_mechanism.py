@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dpsynth.errors import ConfigError
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.statistics import pair_scores
 from dpsynth.privacy import exponential_mechanism
@@ -38,6 +39,16 @@ def test_privacy_loss_is_at_most_epsilon():
         moved = scores + rng.uniform(-1, 1, 6)
         laws = [np.exp(0.7 * s / 2) / np.exp(0.7 * s / 2).sum() for s in (scores, moved)]
         assert np.abs(np.log(laws[0] / laws[1])).max() <= 0.7 + 1e-9
+
+
+def test_bad_arguments():
+    """Noise of scale zero, or a choice among nothing."""
+    rng = np.random.default_rng(0)
+    assert choose([3.0, 9.0], None, rng) == 1
+    with pytest.raises(ConfigError, match="selection_epsilon is 0"):
+        choose([1.0], 0.0, rng)
+    with pytest.raises(ConfigError, match="no candidate"):
+        choose([], 1.0, rng)
 
 
 @pytest.mark.parametrize("height", [4, 8, 36, 200])

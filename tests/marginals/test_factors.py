@@ -8,7 +8,7 @@ import pytest
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.coupling import _cells, score_ends
 from dpsynth.marginals.factors import _clean, fit_factors
-from dpsynth.marginals.statistics import OUTCOME_SHARE
+from dpsynth.marginals.statistics import OUTCOME_SHARE, TablesRelease
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
@@ -137,6 +137,20 @@ def test_a_column_whose_values_share_one_bin_has_no_interaction(whole):
     bins = Bins((CODES,) * 4, tuple(Binning(np.arange(k), np.full(k, whole / k)) for k in law.shape), N)
     for _, _, table in fit_factors(FAMILIES, noisy(law, 5.0, np.random.default_rng(0)), bins, 5.0):
         assert np.isfinite(table).all() and table.min() >= 0
+
+
+def test_as_many_tables_as_there_are_columns():
+    """Tables of small schemas: of two columns there is one, however the root is a parent."""
+    for columns, three_way, weights in (
+        (4, False, (1, 1, 1, 1)),
+        (1, True, (1,)),
+        (0, True, ()),
+        (2, True, (1 / 3, 1 / 3, 1)),
+        (4, True, (1 / 3,) * 4 + (1, 1, 1)),
+    ):
+        plan = TablesRelease.plan(columns, three_way=three_way, noise_multiplier=2.0)
+        assert np.square(plan.weights) == pytest.approx(weights)
+        assert plan.noise_std == pytest.approx(2 * np.sqrt(sum(weights)))
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.1])

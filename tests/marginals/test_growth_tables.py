@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from releases import fit_base_model, release_marginals
 
 from dpsynth.errors import PrivacyError
+from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.denoising import Function, GrownTable, denoised
 from dpsynth.marginals.growth import Resolution, TableCells
@@ -220,6 +221,20 @@ def test_a_rare_row_is_believed_where_the_others_say_nothing() -> None:
     assert np.abs(found[:-1] - expected[:-1]).mean() < 1.5
 
 
+def test_more_records_take_no_table_away() -> None:
+    """Tables of three numbers that are too fine for their limit, and gone, where there are many records."""
+    columns = [Column(name=name, kind="integer", lower=0, upper=63) for name in "abc"]
+    grids = [Grid.from_column(column) for column in columns]
+    law = np.full(64, 1 / 64)
+    states = [Binning.from_labels(np.arange(64), law) for _ in columns]
+    sizes = []
+    for n in (1e4, 1e5, 1e6, 1e8):
+        cells = Resolution(grids, states, [law] * 3, n, 10.0).cells((0, 1, 2))
+        assert cells is not None and np.prod(cells.shape) <= 20_000
+        sizes.append(np.prod(cells.shape))
+    assert sizes == sorted(sizes) and sizes[-1] > 5000
+
+
 def test_a_rare_flag_is_no_function() -> None:
     """A flag that few records have, and that depends on nothing, left out where noise hides it."""
     rng = np.random.default_rng(0)
@@ -290,6 +305,23 @@ def test_a_term_makes_exceptions_as_frequent_as_was_counted(exceptions: float) -
     shares = softmax(np.log(shares) + term.logits(rows))
     found = 1.0 - shares[rows.states[0] % 10, np.arange(6000)].mean(dtype=np.float64)
     assert found == pytest.approx(0.9 * exceptions, abs=1e-4)
+
+
+def test_a_grown_table_is_a_distribution() -> None:
+    """Negative or missing shares, or effects that do not lead from the model to the table."""
+    rng = np.random.default_rng(0)
+    cells = TableCells((0, 1, 2), tuple(np.arange(size) for size in (3, 4, 5)))
+    expected = 3000 * rng.dirichlet(np.ones(60)).reshape(3, 4, 5)
+    noisy = 3000 * rng.dirichlet(np.ones(60)).reshape(3, 4, 5) + rng.normal(0, 6.0, (3, 4, 5))
+    table = GrownTable.of(cells, noisy, expected, 6.0, 10_000)
+    assert (
+        table is not None and table.law.shape == (12, 5) and (table.law > 0).all() and (table.ridge > 0).all()
+    )
+    np.testing.assert_allclose(table.law.sum(axis=1), 1.0)
+    before = expected.reshape(12, 5) / expected.reshape(12, 5).sum(axis=1, keepdims=True)
+    moved = before * np.exp(table.start)
+    np.testing.assert_allclose(moved / moved.sum(axis=1, keepdims=True), table.law, rtol=2e-2, atol=1e-4)
+    assert GrownTable.of(cells, expected.copy(), expected, 6.0, 10_000) is None
 
 
 def test_rare_categories_that_stand_out_have_bins_of_their_own() -> None:

@@ -6,7 +6,7 @@ from releases import release_marginals
 from dpsynth.marginals.cells import Residues, find_habit
 from dpsynth.marginals.density import denoise
 from dpsynth.table.column import Column
-from dpsynth.table.grid import intervals
+from dpsynth.table.grid import Counting, intervals
 from dpsynth.table.schema import Schema
 
 
@@ -87,3 +87,34 @@ def test_noise_alone_is_no_habit(modulus):
             find_habit(column, [Residues.of_counts(column, expected, noisy, np.full(modulus, 625.0))])
         )
     assert sum(len(factor) > 1 and factor.max() > 1.5 for factor in found) <= 15
+
+
+def test_a_single_frequent_residue_leaves_the_others_alike():
+    """Catches one price ending that makes noise of all others a habit."""
+    column = Column(name="x", kind="integer", lower=0, upper=50_000)
+    truth = np.full(100, 16.0)
+    truth[99] += 400
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        noisy = truth + 25.0 * rng.standard_normal(100)
+        counts = Residues.of_counts(column, np.full(100, truth.sum() / 100), noisy, np.full(100, 625.0))
+        factor = find_habit(column, [counts])
+        share = factor / factor.sum()
+        assert share[99] == pytest.approx(truth[99] / truth.sum(), abs=0.05)
+        assert share[:99].std() < 0.3 * share[:99].mean()
+
+
+def test_a_column_with_a_cell_for_each_value_reads_residues_too():
+    """Catches residues that are paid for and not read where values are counted once."""
+    column, values = Column(name="x", kind="integer", lower=60, upper=260), heaped(2000, 200)
+    counting = Counting(values=500, digits=40)
+    grid = counting.grid(column)
+    assert grid.values_per_cell.max() == 1 and counting.residues(column) == ((1, 20),)
+    exact = [np.bincount(values, minlength=201), np.bincount(values % 20, minlength=20)]
+    shares = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        noisy = [count + 35.0 * rng.standard_normal(len(count)) for count in exact]
+        _, counts = denoise(grid, noisy[0], 35.0, 2000.0, None, noisy[1])
+        shares.append(counts[::5].sum() / counts.sum())
+    assert np.median(shares) == pytest.approx((values % 5 == 0).mean(), abs=0.06)

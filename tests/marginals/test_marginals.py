@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from releases import release_marginals
+from releases import release_count, release_marginals
 from stored import read_back
 
 from dpsynth.errors import ConfigError
@@ -43,6 +43,16 @@ def test_exact_release_is_the_empirical_distribution():
     for grid, p in zip(released.grids, released.probabilities, strict=True):
         counted = np.bincount(grid.encode(frame[grid.column.name]), minlength=grid.size) / 500
         assert np.allclose(p, counted)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_tiny_tables_under_noise(n):
+    """Negative, unnormalised or NaN probabilities where noise exceeds the counts."""
+    frame = table(n, np.random.default_rng(3))
+    rng = np.random.default_rng(0)
+    released = release_marginals(frame, SCHEMA, noise_multiplier=5.0, n=max(n, 1), rng=rng)
+    for p in released.probabilities:
+        assert np.all(p >= 0) and p.sum() == pytest.approx(1.0)
 
 
 def test_length_of_the_frame_is_not_used():
@@ -125,6 +135,28 @@ def test_last_digits_are_counted_where_values_would_hide_them():
         20_000: [0, 0, 1, 0, 0, 0, 0],
         10**6: [0, 0, 0, 0, 0, 0, 0],
     }
+
+
+def test_a_count_is_at_least_one():
+    """A private count below 1, by which everything is divided."""
+    frame = pd.DataFrame({"a": np.zeros(1000)})
+    assert release_count(frame.iloc[:0], 0.001, np.random.default_rng(7)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise_multiplier": 0.0}, "noise_multiplier is 0"),
+        ({"noise_multiplier": np.nan}, "is nan"),
+        ({"n": 0}, "n is 0"),
+        ({"n_std": -1.0}, "n_std is -1.0"),
+    ],
+)
+def test_bad_arguments(change, message):
+    """Noise of scale zero or NaN, which would pass as private."""
+    arguments = {"noise_multiplier": 1.0, "n": 10, "rng": np.random.default_rng(0)} | change
+    with pytest.raises(ConfigError, match=message):
+        release_marginals(table(10, np.random.default_rng(0)), SCHEMA, **arguments)
 
 
 def test_state_round_trip():

@@ -12,6 +12,7 @@ from releases import read, release_marginals
 from dpsynth.marginals.missing import Lacking, missing_odds
 from dpsynth.marginals.statistics import MarginalsRelease, panel_of
 from dpsynth.marginals.terms import DrawnColumns
+from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
 
 LABS = tuple(
@@ -156,3 +157,34 @@ def test_a_columns_share_given_what_others_lack_is_that_of_bayes():
         share = like @ given[2] / like.sum()
         expected = np.log(share / (1 - share)) - np.log(0.3 / 0.7)
         assert term.logits(rows)[:, k].tolist() == pytest.approx([0.0, expected, 0.0], abs=1e-4)
+
+
+def test_missing_values_are_not_taken_for_rare_categories(monkeypatch):
+    """Rare categories share a bin after that of missing values: who takes the last for it counts those."""
+    rng = np.random.default_rng(6)
+    words = tuple("abcdefgh")
+    columns = tuple(
+        Column(name=f"x{i}", kind="categorical", categories=words, missing=True) for i in range(3)
+    )
+    schema = Schema(columns=(*columns, DIED), outcome="died", n_public=4000)
+    made = {
+        c.name: rng.choice([*"ab", *"cdefgh", None], 4000, p=[0.4, 0.26, *[0.04] * 6, 0.1]) for c in columns
+    }
+    made["x0"] = made["x1"] = np.where(pd.isna(made["x2"]), None, made["x0"])
+    frame = schema.conform(pd.DataFrame({**made, "died": rng.integers(0, 2, 4000)})).frame
+    released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
+    monkeypatch.setattr("dpsynth.marginals.binning.default_bins", lambda n, noise_std, classes: 2)
+    monkeypatch.setattr("dpsynth.marginals.binning._STANDS", 1e6)
+    chain = chain_of(frame, schema, released, rng, noise=None)
+    assert any(binning.labels[-1] < binning.size - 1 for binning in chain.network.binnings)
+    cells = chain.cells_of(chain.sample(4000, rng), rng)
+    absent = sum(cells[:, j] == released.grids[j].present for j in panel_of(released.grids))
+    number = frame[["x0", "x1", "x2"]].isna().sum(axis=1)
+    np.testing.assert_allclose(np.bincount(absent, minlength=4), np.bincount(number, minlength=4), atol=60)
+
+
+def test_without_a_panel_nothing_more_is_released():
+    """A histogram bought for nothing."""
+    release = MarginalsRelease(schema=Schema(columns=(*LABS[:2], DIED)), n=40, noise_multiplier=1.0)
+    assert release.panel == () and release.sensitivity_squared == 3
+    assert panel_of([Grid.from_column(DIED)] * 4) == ()

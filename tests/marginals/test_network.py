@@ -5,9 +5,13 @@ import pandas as pd
 import pytest
 from releases import fit_base_model, release_marginals
 
+from dpsynth.errors import ConfigError
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.factors import fit_factors
-from dpsynth.marginals.statistics import grow_tree, pair_scores
+from dpsynth.marginals.network import BaseModelReleases
+from dpsynth.marginals.statistics import block_scores, grow_tree, pair_scores
+from dpsynth.privacy.records import FrameRecords, GridAxis
+from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -77,6 +81,28 @@ def test_scores_against_loops():
                 naive += abs(count - 33.0 * binnings[a].probabilities[i] * binnings[b].probabilities[j])
         assert scores[a, b] == pytest.approx(naive)
     assert not pair_scores([((0, 2), count_table(bins, (0, 2), sizes))], binnings, 33.0)[1].any()
+
+
+@pytest.mark.parametrize("once", [7, 1000])
+def test_pairs_of_few_cells_are_counted_at_once(once, monkeypatch):
+    """Pairs of other columns, records lost between blocks, or scores that are not those of tables."""
+    monkeypatch.setattr("dpsynth.privacy.pair_counts._ONCE", once)
+    rng, sizes = np.random.default_rng(0), (2, 5, 1, 3)
+    columns = [
+        Column(name=f"c{j}", kind="categorical", categories=tuple("abcde"[:k])) for j, k in enumerate(sizes)
+    ]
+    bins = np.stack([rng.integers(0, k, 60) for k in sizes], axis=1)
+    frame = pd.DataFrame({c.name: np.array(c.categories)[bins[:, j]] for j, c in enumerate(columns)})
+    records, axes = FrameRecords(frame), [GridAxis(Grid.from_column(column)) for column in columns]
+    with records.opened():
+        counts = records.pair_counts(axes)
+        first = np.cumsum(sizes) - sizes
+        for (i, a), (j, b) in itertools.permutations(enumerate(axes), 2):
+            own = counts[first[i] : first[i] + sizes[i], first[j] : first[j] + sizes[j]]
+            np.testing.assert_array_equal(own, records.counts([(a, b)])[0])
+    binnings = random_binnings(rng, sizes)
+    tables = [(pair, count_table(bins, pair, sizes)) for pair in itertools.combinations(range(4), 2)]
+    np.testing.assert_array_equal(block_scores(counts, binnings, 33.0), pair_scores(tables, binnings, 33.0))
 
 
 @pytest.mark.parametrize("kind", ["tree", "tan"])
@@ -188,6 +214,30 @@ def test_bins_follow_from_what_is_released():
     assert labels[0] == labels[1]
 
 
+def test_tiny_tables_under_noise():
+    """NaN tables or a crash where noise exceeds all counts."""
+    for kind in ["tree", "tan"]:
+        for n in [0, 1, 2]:
+            base_model, _ = fitted(kind, frame=table(n, np.random.default_rng(9)), noise=5.0)
+            bins = base_model.sample(20, np.random.default_rng(0))
+            assert np.all(bins >= 0) and np.all(bins < [b.size for b in base_model.binnings])
+
+
+def test_small_schemas():
+    """One column, two columns, no outcome."""
+    frame = table(60, np.random.default_rng(10))
+    one, _ = fitted("tree", frame=frame[["age"]], schema=SCHEMA.select(["age"]))
+    assert one.factors == () and one.sample(5, np.random.default_rng(0)).shape == (5, 1)
+    plan = BaseModelReleases.plan(SCHEMA.select(["age"]), "tree", noise_multiplier=1.0, epsilon=0.1)
+    assert plan.events == []
+    two, _ = fitted("tree", frame=frame[["age", "group"]], schema=SCHEMA.select(["age", "group"]))
+    assert two.edges == ((0, 1),)
+    with pytest.raises(ConfigError, match="needs a schema with an outcome"):
+        fitted("tan", frame=frame[["age", "group"]], schema=SCHEMA.select(["age", "group"]))
+    only, _ = fitted("tan", frame=frame[["died"]], schema=SCHEMA.select(["died"]))
+    assert only.factors == ()
+
+
 def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
     """Noise that the fit does not know of is taken for interactions."""
     seen = []
@@ -200,3 +250,13 @@ def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
     made, _ = fitted("tan", noise=2.0)
     # three tables of three columns, four of the outcome and one
     assert seen == [pytest.approx(2.0 * np.sqrt(3 + 4 / 3))] and made.noise_std == seen[0]
+
+
+def test_bad_arguments():
+    """Values that would pass as private or sample nonsense."""
+    with pytest.raises(ConfigError, match="kind is 'forest'"):
+        fitted("forest")
+    with pytest.raises(ConfigError, match="selection_epsilon is -1"):
+        fitted("tree", epsilon=-1.0)
+    with pytest.raises(ConfigError, match="n is -3"):
+        fitted("tree")[0].sample(-3, np.random.default_rng(0))

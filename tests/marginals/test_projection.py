@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.errors import ConfigError
 from dpsynth.marginals.density import fit_margins, norm_sub
 
 
@@ -27,6 +28,17 @@ def test_norm_sub_against_bisection(counts, total):
     assert np.all(result >= 0)
     assert result.sum() == pytest.approx(total, abs=1e-8)
     assert np.allclose(result, naive_norm_sub(counts, total), atol=1e-7)
+
+
+def test_norm_sub_rows_and_edges():
+    """A batch that mixes rows; a zero total; a negative or empty argument that passes."""
+    rows = np.array([[1.0, 2.0, -4.0], [9.0, -9.0, 0.0]])
+    assert np.array_equal(norm_sub(rows, [3.0, 1.0]), np.stack([norm_sub(rows[0], 3), norm_sub(rows[1], 1)]))
+    assert norm_sub([3.0, -1.0], 0.0).tolist() == [0.0, 0.0]
+    with pytest.raises(ConfigError, match="total is -1"):
+        norm_sub([1.0], -1.0)
+    with pytest.raises(ConfigError, match="no cells"):
+        norm_sub([], 1.0)
 
 
 def naive_ipf(table, rows, columns, passes):
@@ -62,3 +74,9 @@ def test_fit_margins_of_three_ways_keeps_odds_ratios():
         return t[0, 0, 0] * t[0, 1, 1] / (t[0, 0, 1] * t[0, 1, 0])
 
     assert odds(fitted) == pytest.approx(odds(table), rel=1e-6)
+
+
+def test_fit_margins_with_an_impossible_cell():
+    """A zero margin that divides by zero."""
+    fitted = fit_margins(np.ones((2, 2)), [((0,), [0.0, 2.0]), ((1,), [1.0, 1.0])])
+    assert np.allclose(fitted, [[0, 0], [1, 1]])

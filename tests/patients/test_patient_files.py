@@ -220,6 +220,50 @@ def test_a_word_for_a_missing_value_is_no_patient(tmp_path):
         SCHEMA.model_copy(update={"missing_words": ("?",)}).read(tmp_path)
 
 
+def test_a_column_of_another_file_is_not_read(tmp_path):
+    """Catches the sex of a visit in place of the one that the schema names."""
+    put(tmp_path, [(1, 0, 120, None)], [])
+    change("visits.parquet", lambda t: t.assign(sex="M"))(tmp_path)
+    assert read(tmp_path)["sex"].tolist() == ["F"]
+
+
+def test_one_file_with_all_columns_is_read_too(tmp_path):
+    """Catches a schema with files that cannot read the long table that `sample` writes."""
+    put(tmp_path, [(1, 0, 120, "no")], [(1, 0, "crp", 50.25)])
+    rows = read(tmp_path)
+    rows.to_csv(tmp_path / "long.csv", index=False)
+    pd.testing.assert_frame_equal(SCHEMA.read(tmp_path / "long.csv"), rows, check_dtype=False)
+
+
+FILES = {
+    "patients.csv": ["sex"],
+    "visits.parquet": ["sbp", "smoker"],
+    "labs.csv": {"item": "test", "value": "result", "columns": ["hdl", "crp", "=sign"]},
+}
+
+
+def test_wrong_files_are_refused():
+    """Catches a folder that would fail, or write a file elsewhere, after budget is spent."""
+    for files, message in [
+        ({"labs.csv": None}, "no file has the column"),
+        ({"patients.csv": ["sex", "sbp"]}, "'sbp' stands in 'patients.csv' and 'visits.parquet'"),
+        ({"patients.csv": ["sex", "age"]}, "names 'age', which is not a column"),
+        ({"patients.csv": ["sex", "day"]}, "need not name 'day'"),
+        ({"../patients.csv": ["sex"], "patients.csv": None}, "name no folder"),
+        ({"patients.txt": ["sex"], "patients.csv": None}, "end with .csv or .parquet"),
+        ({"labs.csv": {"item": "test", "columns": ["hdl", "crp", "=sign"]}}, "item, value and columns"),
+        ({"labs.csv": {**FILES["labs.csv"], "unit": "mg"}}, "unit"),
+        ({"labs.csv": {**FILES["labs.csv"], "item": "day"}}, "columns of their own"),
+        ({"labs.csv": "hdl"}, "list of columns"),
+        ({"labs.csv": {**FILES["labs.csv"], "order": "result"}}, "columns of their own"),
+        ({"patients.csv": {"columns": ["sex"], "order": "born"}}, "needs no order"),
+        ({"patients.csv": None, "labs.csv": {**FILES["labs.csv"], "columns": ["sex", "hdl"]}}, "per patient"),
+    ]:
+        given_files = {name: entry for name, entry in (FILES | files).items() if entry is not None}
+        with pytest.raises(SchemaError, match=message):
+            PatientSchema.from_dict(SCHEMA.to_dict() | {"files": given_files})
+
+
 def test_a_name_that_leads_elsewhere_on_any_platform_is_refused():
     """Catches a schema whose file lies in another folder, on another drive or nowhere, here or on Windows."""
     for name in [
@@ -312,6 +356,14 @@ columns:
     again = pd.read_csv(tmp_path / "again" / "stays.csv", dtype=str)
     pd.testing.assert_frame_equal(again[[*stays]], stays.astype(str), check_dtype=False)
     pd.testing.assert_frame_equal(schema.read(tmp_path / "again"), rows)
+
+
+def test_files_survive_the_schemas_file():
+    """Catches a file, an ignored column or an unreviewed field that is lost on the way to YAML and back."""
+    fields = {"ignored": ["visit_id"], "missing_words": ["?"], "other_columns": "ignore"}
+    schema = PatientSchema.from_dict(SCHEMA.to_dict() | fields)
+    schema = schema.model_copy(update={"rows_unreviewed": ("most", "per")})
+    assert PatientSchema.from_yaml(schema.to_yaml()) == schema
 
 
 def test_deaths_courses_and_formulas_are_kept(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +15,7 @@ from dpsynth.patients.files import read_files
 from dpsynth.patients.inference import infer_patient_schema
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.files import read_table
 
 
 def clinic(n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -175,11 +179,53 @@ def test_files_may_write_dates_in_two_forms(tmp_path):
         infer_patient_schema(written("%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M"))
 
 
+def test_codes_of_rows_are_drafted_as_missing():
+    """Catches a code of a laboratory value that the schema of rows refuses, or that is taken for public."""
+    visits = clinic(400)[1]
+    visits.loc[visits.index % 9 == 0, "sbp"] = -9
+    column = infer_patient_schema(visits).schema.column("sbp")
+    assert (column.missing, column.missing_codes, column.special) == (True, (-9,), ())
+    assert "missing_codes" in column.unreviewed and column.lower >= 90
+
+
+def test_a_file_that_changes_nothing_is_left_out():
+    """Catches a file of repeated rows that is taken for the file of patients."""
+    patients, visits, labs = clinic()
+    bare = visits[["patient_id", "day"]].assign(centre="north")
+    made = infer_patient_schema({"p.csv": patients, "bare.csv": bare, "v.csv": visits, "labs.csv": labs})
+    assert [file.name for file in made.schema.files] == ["p.csv", "v.csv", "labs.csv"]
+    assert "centre" in made.schema.ignored
+    assert any(line.startswith("left out: bare.csv") for line in made.lines())
+
+
+def test_options_choose_and_are_not_asked_about():
+    """Catches a guess that overrides the owner, or a chosen column that is still asked about."""
+    visits = clinic()[1].rename(columns={"patient_id": "who", "day": "after"})
+    schema = infer_patient_schema(visits, unit="who", order="after", drop=["visit_id"]).schema
+    assert (schema.unit, schema.order, schema.ignored) == ("who", "after", ("visit_id",))
+    assert schema.rows_unreviewed == ("most", "per")
+
+
 def test_a_number_of_visits_orders_rows_without_being_a_column():
     """Catches identifiers of visits that are modelled as measurements."""
     made = infer_patient_schema(clinic()[1], order="visit_id", drop=["day"])
     assert made.schema.order == "visit_id" and made.schema.names == ("sex", "sbp")
     assert "visit_id: orders the rows and is not released" in "\n".join(made.lines())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.rename(columns={"patient_id": "who"}), "repeats its values. Name the one with unit"),
+        (lambda t: t[["patient_id", "sex", "sbp"]], "seems to order the rows of a patient. Name one"),
+        (lambda t: t.assign(day="2020-01-01"), "seems to order"),
+        (lambda t: t.drop_duplicates("patient_id"), "repeats its values"),
+    ],
+)
+def test_what_cannot_be_found_is_asked_for(change, message):
+    """Catches a draft with a key or an order that is none."""
+    with pytest.raises(DataError, match=message):
+        infer_patient_schema(change(clinic()[1]).drop(columns="visit_id", errors="ignore"))
 
 
 def test_a_date_orders_rows_and_another_is_left_out():
@@ -207,6 +253,24 @@ def test_a_slip_leaves_a_column_per_patient_and_is_asked_about():
     made = infer_patient_schema(visits)
     assert made.schema.per_patient == ("sex",)
     assert any("sex (1 of" in line and "with exceptions" in line for line in made.lines())
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "constant", "changing"),
+    [
+        ("pbcseq.csv", "day", {"sex", "age", "trt", "status"}, {"bili", "albumin", "stage"}),
+        ("nafld_visits_odd.csv.gz", "days", set(), {"hdl", "sbp"}),
+    ],
+)
+def test_published_tables_are_drafted(name, order, constant, changing):
+    """Catches rules that fit made-up tables alone."""
+    path = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / name
+    if not path.is_file():
+        pytest.skip(f"needs {name} in DPSYNTH_DATA_DIR")
+    schema = infer_patient_schema(read_table(path)).schema
+    assert (schema.unit, schema.order) == ("id", order)
+    assert {*schema.per_patient} == constant
+    assert changing <= {*schema.names}
 
 
 def test_a_death_in_the_last_row_and_copied_rows_are_asked_about():

@@ -56,6 +56,15 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
             assert counts[level["grade mode"]] == counts.max()
 
 
+def test_a_copy_with_other_fields_has_levels_of_its_own():
+    """Catches levels, rows or variables of the schema that was copied: each is made once for a schema."""
+    assert (VISITS.levels["rows"].upper, VISITS.timed) == (6, True) and "lab" in VISITS.rows.names
+    few = VISITS.model_copy(update={"most": 3, "per_patient": ("sex", "lab")})
+    assert few.levels["rows"].upper == 3 and "lab" not in few.rows.names
+    assert "lab mean" not in few.levels.names and "lab mean" in VISITS.levels.names
+    assert few != VISITS and few.model_copy(update={"most": 6, "per_patient": ("sex",)}) == VISITS
+
+
 def test_a_value_per_patient_is_one_of_their_own_rows():
     """Catches a missing value that another patient fills in, and a first row that hides a value."""
     frame = wards(60, seed=1)
@@ -283,6 +292,17 @@ def test_a_wrong_file_is_refused(yaml, message):
         PatientSchema.from_yaml(yaml)
 
 
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e7), st.sampled_from(["linear", "log"]))
+@settings(deadline=None, max_examples=100)
+def test_levels_of_any_bounds_can_be_declared(lower, width, scale):
+    """Catches bounds of a level that are no whole number of its steps, after rounding."""
+    lab = Column(name="lab", kind="continuous", lower=lower, upper=lower + width)
+    if scale == "log" and lower > 0:
+        lab = lab.model_copy(update={"scale": scale})
+    schema = PatientSchema(unit="id", order="day", most=5, columns=(DAY, lab))
+    assert schema.levels["lab sd"].bounds[1] == pytest.approx(width / 2)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -315,6 +335,16 @@ def test_a_date_orders_rows_as_its_number_of_days_does():
         same = Histories.of(numbers, VISITS, np.random.default_rng(0)).numbers["day"]
         np.testing.assert_allclose(np.diff(histories, axis=1), np.diff(same, axis=1))
         assert own.clock.unit == "days" and own.clock.bounds[1] - own.clock.bounds[0] == 365
+
+
+def test_other_dates_that_change_from_row_to_row_are_refused():
+    """Catches a discharge date that is modelled as days since 1970."""
+    left = Column(name="left", kind="date", lower="2010-01-01", upper="2011-01-01")
+    born = Column(name="born", kind="date", lower="1910-01-01", upper="2011-01-01")
+    with pytest.raises(SchemaError, match="Declare this one as derived, from the order"):
+        PatientSchema(unit="id", order="day", most=3, columns=(DAY, left))
+    own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born, LAB), per_patient=("born",))
+    assert own.levels["born"].kind == "date"
 
 
 def test_a_discharge_follows_from_the_order_and_a_stay():
@@ -357,3 +387,10 @@ def test_rows_of_nobody_or_in_no_order_are_refused(change, message):
 def test_a_number_that_means_missing_elsewhere_identifies_a_patient():
     """Catches a third patient or third stay that is refused, since 3 is a code in other columns."""
     assert len(patient_table(wards(5), WARDS.model_copy(update={"missing_words": ("?", "3")}))) == 5
+
+
+def test_rows_may_have_dates_as_an_order_that_is_no_column():
+    """Catches dates that cannot be compared, or that do not order rows."""
+    frame = wards(5)
+    dates = frame.assign(stay=pd.Timestamp("2010-01-01") + pd.to_timedelta(frame["stay"], unit="D"))
+    pd.testing.assert_frame_equal(patient_table(dates, WARDS), patient_table(frame, WARDS))

@@ -21,6 +21,7 @@ from dpsynth.errors import InputError
 from dpsynth.privacy import (
     REPLACE_ONE,
     Profile,
+    epsilon_delta_event,
     exponential_mechanism_event,
     gaussian_event,
 )
@@ -113,6 +114,14 @@ def test_the_exponential_mechanism_is_one():
     assert closest > 0.9
 
 
+def test_costs_a_third_where_many_are_composed():
+    """Exponential mechanisms accounted as any (epsilon, 0) mechanism, or below the Gaussian limit."""
+    profile = Profile([exponential_mechanism_event(0.02, count=300)])
+    limit = Profile([gaussian_event(math.sqrt(3 / 300) / 0.02)])
+    assert profile.epsilon(1e-6) == pytest.approx(limit.epsilon(1e-6), rel=5e-3)
+    assert profile.epsilon(1e-6) < 0.6 * Profile([epsilon_delta_event(0.02, count=300)]).epsilon(1e-6)
+
+
 def test_other_adjacency_samples_and_extremes():
     """Replace-one read as add/remove; sampling ignored; a crash at the ends of epsilon."""
     one = exponential_mechanism_event(0.5)
@@ -194,3 +203,13 @@ def test_no_other_pair_of_records_is_worse(z, q, length, other, angle, epsilon):
     )
     worst = float(ReplacedGaussianAtom(z, q).deltas(np.array(epsilon)))
     assert np.maximum(gap, 0.0).sum() <= worst + 1e-5
+
+
+@settings(max_examples=60, deadline=None)
+@given(z=st.floats(0.05, 500.0), q=st.floats(1e-6, 0.999), loss=st.floats(0.0, 50.0))
+def test_loss_and_its_inverse(z, q, loss):
+    """Overflow at little noise, or a wrong branch of the inverse."""
+    atom = ReplacedGaussianAtom(z, q)
+    x = atom.output(np.array([loss, -loss]))
+    assert np.all(np.isfinite(x)) and x[1] == -x[0]
+    assert atom.loss(x)[0] == pytest.approx(loss, rel=1e-6, abs=1e-9)

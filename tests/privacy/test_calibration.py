@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -69,6 +71,14 @@ def test_replace_one_needs_twice_the_noise():
     assert two / one == pytest.approx(2.0, rel=2e-3)
 
 
+def test_root_beside_the_plateau():
+    """Divergence where the other events have used almost all of the budget."""
+    rest = Profile([gaussian_event(10.0), epsilon_delta_event(0.02, count=20)]).epsilon(1e-5)
+    target = 1.02 * rest
+    z = calibrate(run_of, EpsilonTarget(target, 1e-5))
+    assert 0.99 * target < Profile(run_of(z)).epsilon(1e-5) <= target
+
+
 def test_impossible_budgets_are_refused():
     """A multiplier returned although the rest alone, or delta = 0, makes the target impossible."""
     with pytest.raises(PrivacyError, match=r"other events alone cost 0\.46"):
@@ -77,6 +87,45 @@ def test_impossible_budgets_are_refused():
         calibrate(lambda z: [gaussian_event(z)], EpsilonTarget(1.0, 0.0))
     with pytest.raises(InputError, match="nothing to calibrate"):
         calibrate(lambda z: [gaussian_event(10.0)], EpsilonTarget(5.0, 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("epsilon", (0.0, 1e-5)),
+        ("epsilon", (math.inf, 1e-5)),
+        ("epsilon", (math.nan, 1e-5)),
+        ("delta", (1.0, 1.0)),
+        ("delta", (1.0, -1e-6)),
+    ],
+)
+def test_bad_numbers_of_a_target_are_named(name, numbers):
+    """A target that no noise meets, or that every noise does."""
+    with pytest.raises(InputError, match=name):
+        EpsilonTarget(*numbers)
+
+
+TARGETS = [EpsilonTarget(1.0, 1e-5), TvTarget(0.1)]
+#: closed forms of a Gaussian, below, tell quickly whether these are the measures that they say
+OTHERS = [
+    AttackAccuracyTarget(0.83, prior=0.8),
+    AdvantageTarget(0.02, fpr=0.01),
+    BeliefTarget(0.9, 1e-5),
+    BeliefTarget(0.3, 1e-3, prior=0.1),
+]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in OTHERS)],
+    ids=str,
+)
+def test_training_runs_meet_the_target_and_hardly_more(target):
+    """A root on the wrong side, or noise more than 1e-3 above the smallest."""
+    q, steps = 0.05, 50
+    z = calibrate_training(target, q, steps)
+    assert target.cost(Profile([training_event(z, q, steps)])) <= target.goal
+    assert target.cost(Profile([training_event(z / 1.0015, q, steps)])) > target.goal
 
 
 def test_gaussians_by_their_closed_forms():
@@ -147,6 +196,12 @@ def test_bad_targets_are_named():
     ]:
         with pytest.raises(InputError, match=words):
             parse_target(text, delta=1e-5)
+
+
+def test_the_numbers_of_a_run_are_named():
+    """A probability out of range that starts a search."""
+    with pytest.raises(InputError, match="sampling_prob"):
+        calibrate_training(TvTarget(0.1), 1.5, 10)
 
 
 @pytest.mark.parametrize(("tv", "binding"), [(0.05, "tv"), (0.9, "epsilon")])

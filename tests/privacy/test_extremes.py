@@ -5,7 +5,8 @@ import math
 import pytest
 from scipy.stats import norm
 
-from dpsynth.privacy import Profile
+from dpsynth.errors import DataError, InputError
+from dpsynth.privacy import Ledger, Profile
 from dpsynth.privacy.events import (
     epsilon_delta_event,
     gaussian_event,
@@ -80,3 +81,16 @@ def test_extremes_give_numbers(events, adjacency):
     numbers = [profile.tv(), profile.delta(0.1), profile.exceedance(1.0), profile.tpr(0.01)]
     assert all(0.0 <= number <= 1.0 for number in numbers)
     assert not math.isnan(profile.epsilon(1e-5))
+
+
+def test_too_many_applications_are_refused():
+    """Would catch an hour of waiting."""
+    with pytest.raises(InputError, match=r"applied 1,000,000,000 times, but at most 100,000,000"):
+        Profile([training_event(100.0, 1e-4, 10**9)])
+
+
+def test_a_ledger_nested_without_end_is_refused(tmp_path):
+    """Would catch a RecursionError from a hostile file."""
+    (tmp_path / "ledger.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match="nested too deeply"):
+        Ledger.load(tmp_path / "ledger.json")

@@ -27,6 +27,19 @@ def test_exceedance(epsilon, mu):
     assert GaussianLoss(mu).exceedance(epsilon) >= GaussianLoss(mu).delta(epsilon) * (1 - 1e-12)
 
 
+def test_exceedance_at_the_ends():
+    """Division by zero, and infinity minus infinity."""
+    least = 5e-324  # not 0, which would be a claim that the truth does not bear out
+    assert [GaussianLoss(mu).exceedance(1.0) for mu in (0.0, 1e-300, 1e300, math.inf)] == [
+        0.0,
+        least,
+        1.0,
+        1.0,
+    ]
+    assert GaussianLoss(1.0).exceedance(math.inf) == GaussianLoss(math.inf).exceedance(math.inf) == 0.0
+    assert GaussianLoss(2.0).exceedance(0.0) == pytest.approx(0.8413447460685429)
+
+
 epsilons = st.floats(1e-6, 50.0)
 deltas = st.floats(1e-15, 0.5)
 
@@ -62,6 +75,16 @@ def test_analytic_sigma_is_private_at_the_ends(epsilon):
             s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
             tails = [mpmath.erfc((e * s + sign / (2 * s)) / mpmath.sqrt(2)) / 2 for sign in (-1, 1)]
             assert tails[0] - mpmath.exp(e) * tails[1] <= mpmath.mpf(delta), delta
+
+
+def test_analytic_sigma_without_noise_or_room():
+    """The limits: no finite noise is (epsilon, 0)-DP, and an infinite epsilon asks for none."""
+    assert analytic_sigma(1.0, 0.0) == analytic_sigma(math.inf, 0.0) == math.inf
+    assert analytic_sigma(math.inf, 1e-5) == 0.0
+    # at epsilon 0 delta is the total variation 2 Phi(1 / (2 sigma)) - 1
+    assert analytic_sigma(0.0, 0.5) == pytest.approx(
+        float(1 / (mpmath.sqrt(8) * mpmath.erfinv(0.5))), rel=1e-11
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")  # of dp_accounting 0.4

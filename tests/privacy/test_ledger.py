@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dpsynth import Column, DPMarginals, Schema
-from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.errors import DataError, InputError, PrivacyError, SchemaError
 from dpsynth.privacy import REPLACE_ONE, Cost, Ledger, LedgerFile, Profile
 from dpsynth.privacy.events import (
     epsilon_delta_event,
@@ -351,6 +351,20 @@ def test_rows_and_patients_have_no_common_guarantee(row: str | None, turned: boo
     with pytest.raises(PrivacyError, match="no guarantee covers both"):
         ledger._contents.then(ledger_about(then)._contents)
     assert len(ledger.entries) == 1
+
+
+def test_another_unit_than_a_row_is_refused() -> None:
+    """A file that promises something about groups, which this package does not account for."""
+    record = ledger_about(PATIENT).to_dict() | {"unit": "all rows of one patient"}
+    with pytest.raises(DataError, match="accounts for 'one row'"):
+        Ledger.from_dict(record)
+
+
+@pytest.mark.parametrize("unit", ["", " one patient", "one\npatient"])
+def test_a_unit_is_one_line(unit: str) -> None:
+    """A unit that would break the guarantee's sentence in two."""
+    with pytest.raises(SchemaError, match="unit must be one line of text"):
+        Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),), unit=unit)
 
 
 def test_a_ledger_prints_its_guarantee_costs_and_meaning():

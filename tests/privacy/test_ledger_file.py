@@ -536,6 +536,18 @@ def test_a_file_in_use_is_waited_for_and_then_said(file, monkeypatch):
         file.begin(Cost(1.0, 1e-6), "out")
 
 
+def test_where_no_file_can_be_shared(tmp_path, monkeypatch):
+    """Catches a folder that cannot hold the file, or a file system without WAL mode, said as a traceback."""
+    with pytest.raises(InputError, match="cannot be made"):
+        LedgerFile(tmp_path / "absent" / "clinic.ledger").set_cap(1.0, 1e-6)
+    asked = module._pragma
+    monkeypatch.setattr(
+        module, "_pragma", lambda opened, name: "delete" if "journal" in name else asked(opened, name)
+    )
+    with pytest.raises(InputError, match="Name one on a local disk"):
+        LedgerFile(tmp_path / "clinic.ledger").set_cap(1.0, 1e-6)
+
+
 def test_a_cost_without_a_guarantee_is_refused(file):
     """Catches a run without noise in the sum."""
     with pytest.raises(PrivacyError, match="covers no run without a guarantee"):

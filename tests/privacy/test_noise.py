@@ -6,6 +6,7 @@ import pytest
 import randomgen
 from scipy import stats
 
+from dpsynth.errors import RunError
 from dpsynth.privacy.noise import NoiseStream, secure_generator, standard_normals
 
 
@@ -120,3 +121,16 @@ def test_closing_ends_the_thread_whatever_happens():
         next(stream)
         raise KeyError("interrupted")
     assert threading.active_count() == before
+
+
+def test_refuses_use_outside_its_block():
+    """Catches a stream that would wait for ever before it is opened or after it is closed."""
+    stream = NoiseStream(lambda rng: rng.random(), np.random.default_rng(0))
+    with pytest.raises(RunError, match="not open"):
+        next(stream)
+    with stream:
+        next(stream)
+    with pytest.raises(RunError, match="not open"):
+        next(stream)
+    with pytest.raises(RunError, match="once"), stream:
+        pass

@@ -139,6 +139,16 @@ def test_counts_of_patients_are_those_in_memory(schema, frame, data, tmp_path, c
     assert_same(counts(records, tables), whole)
 
 
+def test_patients_without_a_row_that_is_used(tmp_path, client):
+    """Catches a number of patients in files, or of rows, in place of those who are counted."""
+    columns = tuple(c.model_copy(update={"missing": c.name != "day"}) for c in VISITS.columns)
+    schema = VISITS.model_copy(update={"columns": columns})
+    frame = visits(20, seed=3)
+    frame.loc[frame["id"] < 7, ["lab", "grade", "weight"]] = None
+    records = PartitionedRecords(write_patients(frame, tmp_path / "t", [0] * 7 + [1] * 13), schema, client)
+    assert counts(records, [])[0] == 13
+
+
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")  # of whoever would count twice
 @pytest.mark.parametrize("kind", [int, str, float, Decimal, lambda number: f" {number} "])
 def test_a_patient_in_two_files_is_refused(kind, tmp_path, client):
@@ -230,6 +240,14 @@ def test_values_beyond_the_bounds_missing_words_and_other_columns(tmp_path, clie
     assert counts(records, [(MissingAxis((schema.column("crea"), schema.column("sex"))),)])[1][0][0] < 300
 
 
+def test_one_file_is_a_table_in_parts_too(tmp_path, client):
+    frame = sample_frame(50)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=20)
+    records = PartitionedRecords(parquet.ParquetTable(tmp_path / "t.parquet"), SCHEMA, client)
+    tables = every_table(SCHEMA)
+    assert_same(counts(records, tables), counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+
+
 def test_each_pass_opens_a_part_once(tmp_path, client, monkeypatch):
     """Catches a pass over the data for every table."""
     table = parquet.ParquetTable(write_parts(sample_frame(60), tmp_path / "t", [20, 40]))
@@ -301,6 +319,13 @@ def totals(table, columns):
     return [np.nan_to_num(table.frame[columns].to_numpy(dtype=float) * 1000).astype(np.int64).sum(axis=0)]
 
 
+def test_small_row_groups_share_a_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "PART_ROWS", 30)
+    table = parquet.ParquetTable(write_parts(sample_frame(100), tmp_path / "t", [45], row_group_size=10))
+    assert [sum(group.rows for group in part) for part in table.parts] == [30, 25, 30, 15]
+    assert table.rows == 100
+
+
 def test_the_gate_is_closed_outside_a_release(tmp_path, client):
     """Catches a table in parts that answers without a posting, or that hands out its records."""
     records = PartitionedRecords(
@@ -360,6 +385,21 @@ def test_a_wrong_record_is_in_no_log_of_the_cluster(tmp_path, client):
     assert "seventy-seven" not in str(client.get_worker_logs())
 
 
+def test_folders_that_hold_no_table(tmp_path):
+    with pytest.raises(DataError, match=r"nothing: cannot be read \(No such file or directory\)"):
+        parquet.ParquetTable(tmp_path / "nothing")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").touch()
+    with pytest.raises(DataError, match=r"t holds no file that ends with \.parquet"):
+        parquet.ParquetTable(tmp_path / "t")
+    (tmp_path / "t" / "a.parquet").write_text("age\n" + "40\n" * 9)
+    with pytest.raises(DataError, match=r"a\.parquet: not a table: Parquet magic bytes not found"):
+        parquet.ParquetTable(tmp_path / "t")
+    (tmp_path / "t" / "sex=F").mkdir()
+    with pytest.raises(DataError, match=r"sex=F is a folder. The Parquet files of a table must lie in one"):
+        parquet.ParquetTable(tmp_path / "t")
+
+
 def test_a_file_that_changes_between_two_readings_is_refused(tmp_path, client):
     """Catches releases of one ledger that are about two tables."""
     folder = write_parts(sample_frame(90), tmp_path / "t", [30])
@@ -380,6 +420,19 @@ def test_a_file_with_other_rows_than_it_said_is_refused(more, tmp_path):
         list(parquet.read_part(part, reader_of(SCHEMA)))
 
 
+@pytest.mark.slow
+def test_a_scheduler_that_runs_already(tmp_path, processes):
+    """Catches a client that starts workers of its own, or ends those of others."""
+    frame = sample_frame(40)
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [10]))
+    tables = every_table(SCHEMA)
+    with cluster.connected(processes.scheduler.address) as client:
+        answer = counts(PartitionedRecords(table, SCHEMA, client), tables)
+        assert client.ncores() == processes.ncores()
+    assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+    assert len(processes.run(process)) == 2
+
+
 def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     """Catches parts that are lost with their worker, or added twice when they are counted again."""
     monkeypatch.setattr(parquet, "PART_ROWS", 50)
@@ -396,6 +449,23 @@ def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     killed = {int(file.name) for file in (tmp_path / "grave").iterdir()}
     assert len(killed) == 1 and killed <= before
     assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+
+
+@pytest.mark.slow
+def test_a_worker_killed_midway_changes_no_patient(tmp_path, processes, monkeypatch):
+    """Catches patients who are lost, counted twice or cut to other rows when their part is read again."""
+    monkeypatch.setattr(parquet, "PART_ROWS", 1)
+    schema = VISITS.model_copy(update={"keep": "random"})
+    frame = visits(200, seed=5)
+    records = PartitionedRecords(write_patients(frame, tmp_path / "t", np.arange(200) % 5), schema, processes)
+    (tmp_path / "grave").mkdir()
+    tables = every_table(schema.levels)
+    rows = make_grids(schema.levels)[schema.levels.names.index("rows")]
+    tables.append((DyingAxis(rows, value=schema.most, grave=tmp_path / "grave"),))
+    records.check(seed=7)
+    answer = counts(records, tables)
+    assert len(list((tmp_path / "grave").iterdir())) == 1
+    assert_same(answer, counts(FrameRecords(reader_of(schema, 7).records(frame)), tables))
 
 
 @pytest.mark.slow
@@ -421,3 +491,19 @@ def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes
     records = PartitionedRecords(table, SCHEMA, processes)
     with pytest.raises(RunError, match=r"workers died of the same part of the table. Give each more memory"):
         counts(records, [(dying,)])
+
+
+@pytest.mark.slow
+def test_where_the_workers_are(monkeypatch):
+    with pytest.raises(
+        InputError, match="workers is 2, but the scheduler at tcp://a:1 has workers of its own"
+    ):
+        cluster.connected("tcp://a:1", workers=2).__enter__()
+    with pytest.raises(InputError, match="workers must be a whole number of at least 1, not 0"):
+        cluster.connected(workers=0).__enter__()
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        cluster.connected("tcp://127.0.0.1:9").__enter__()
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(InputError, match=r'pip install "dpsynth-health\[distributed\]"'):
+        cluster.connected().__enter__()

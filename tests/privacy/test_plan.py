@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from stored import read_back
 
 from dpsynth.errors import ConfigError
+from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.privacy.release import Plan
 
 FIELDS = {"sampling_prob": 0.1, "expected_batch": 50.0, "steps": 20, "noise_multiplier": 1.5}
@@ -62,6 +63,17 @@ def test_refuses_values_out_of_range():
     ]:
         with pytest.raises(ConfigError, match=name):
             Plan(**FIELDS | {name: value})
+
+
+def test_is_frozen_and_refuses_unknown_fields():
+    """Catches a plan changed after its event was posted, and saved plans of another version."""
+    plan = Plan(**FIELDS)
+    with pytest.raises(AttributeError):
+        plan.steps = 1
+    with pytest.raises(ValueError, match="must have the fields"):
+        from_plain(Plan, to_plain(plan) | {"seed": 1})
+    with pytest.raises(ValueError, match="must have the fields"):
+        from_plain(Plan, {"steps": 1})
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 
-from dpsynth.errors import PrivacyError
+from dpsynth.errors import InputError, PrivacyError
 from dpsynth.privacy import REPLACE_ONE, Profile, from_parameters
 from dpsynth.privacy.events import (
     epsilon_delta_event,
@@ -205,6 +205,45 @@ def test_attack_accuracy_by_quadrature():
             <= max(prior, 1 - prior) + min(prior, 1 - prior) * profile.tv() + 1e-12
         )
     assert profile.attack_accuracy(0.0) == 1.0
+
+
+def test_bad_parameters_are_named():
+    """A parameter out of range that yields a figure."""
+    for change, words in [
+        ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"noise_multiplier": math.inf}, "noise_multiplier"),
+        ({"noise_multiplier": math.nan}, "noise_multiplier"),
+        ({"sampling_prob": 0.0}, "sampling_prob"),
+        ({"sampling_prob": 1.5}, "sampling_prob"),
+        ({"sampling_prob": "0.1"}, "sampling_prob"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 2.5}, "steps"),
+        ({"steps": True}, "steps"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": -1e-9}, "delta"),
+        ({"delta": math.nan}, "delta"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            from_parameters(
+                **({"noise_multiplier": 1.0, "sampling_prob": 0.1, "steps": 10, "delta": 1e-5} | change)
+            )
+
+
+def test_bad_queries_are_named():
+    """A NaN or a negative number that comes back as a figure."""
+    profile = Profile([gaussian_event(1.0)])
+    for call, words in (
+        (lambda: profile.epsilon(math.nan), "delta"),
+        (lambda: profile.epsilon(1.5), "delta"),
+        (lambda: profile.delta(-0.1), "epsilon"),
+        (lambda: profile.attack_accuracy(2.0), "prior"),
+        (lambda: Profile([], adjacency="replace"), "adjacency"),
+        (lambda: Profile([dp_accounting.GaussianDpEvent(math.nan)]), "noise_multiplier"),
+        (lambda: Profile([dp_accounting.SelfComposedDpEvent(gaussian_event(1.0), -1)]), "count"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+    assert from_parameters(1.0, 0.1, 10, 0.0)["epsilon"] == math.inf
 
 
 @pytest.mark.slow

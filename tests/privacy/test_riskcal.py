@@ -10,6 +10,13 @@ import numpy as np
 import pytest
 
 from dpsynth.privacy import Profile
+from dpsynth.privacy.calibration import (
+    AdvantageTarget,
+    EpsilonTarget,
+    Target,
+    TvTarget,
+    calibrate_training,
+)
 from dpsynth.privacy.events import gaussian_event, training_event
 
 STORED = json.loads((Path(__file__).parent / "riskcal_values.json").read_text())
@@ -36,3 +43,26 @@ def test_measures_of_gaussians(row):
     assert profile.tv() == pytest.approx(row["advantage"], rel=1e-9)
     assert np.asarray(profile.fnr(FPRS)) == pytest.approx(np.array(row["fnr"]), rel=1e-9)
     assert profile.mu() == pytest.approx(row["mu"])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=[pytest.mark.slow] if row["kind"] == "tpr" else [])
+        for row in STORED["calibrations"]
+    ],
+    ids=lambda r: r["kind"],
+)
+def test_calibrations(row):
+    """Noise for another measure than the one asked for; noise on the non-private side."""
+    target: Target
+    if row["kind"] == "advantage":
+        target = TvTarget(row["target"])
+    elif row["kind"] == "epsilon":
+        target = EpsilonTarget(row["target"], row["delta"])
+    else:
+        target = AdvantageTarget(row["target"] - row["fpr"], row["fpr"])
+    z = calibrate_training(target, row["sampling_prob"], row["steps"])
+    # riskcal ends where the rate it reached is up to 4e-3 above the target
+    assert z == pytest.approx(row["noise_multiplier"], rel=1e-2 if row["kind"] == "tpr" else 1e-3)
+    assert target.cost(Profile([training_event(z, row["sampling_prob"], row["steps"])])) <= target.goal

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpsynth.errors import InputError
 from dpsynth.privacy import sampling
 from dpsynth.privacy.sampling import poisson_batches
 
@@ -86,3 +87,18 @@ def test_probabilities_finer_than_16_bits(units):
     prob = units / 65536
     total = int((poisson_batches(np.random.default_rng(5), n, prob, steps, 64) >= 0).sum())
     assert abs(total - n * steps * prob) < 4.5 * np.sqrt(n * steps * prob)
+
+
+def test_refuses_arguments_out_of_range():
+    """Catches a sampler that runs with a probability nobody accounted for."""
+    for change, words in [
+        ({"n_records": -1}, "n_records"),
+        ({"n_records": 2**31}, "n_records"),
+        ({"sampling_prob": 1.5}, "sampling_prob"),
+        ({"sampling_prob": float("nan")}, "sampling_prob"),
+        ({"steps": -1}, "steps"),
+        ({"capacity": 0}, "capacity"),
+    ]:
+        arguments = {"n_records": 5, "sampling_prob": 0.5, "steps": 2, "capacity": 4} | change
+        with pytest.raises(InputError, match=words):
+            poisson_batches(np.random.default_rng(0), **arguments)

@@ -241,6 +241,17 @@ def test_a_promise_without_total_variation_bounds_each_branch(first):
         ledger.begin_stage(1e-6, tv=0.1)
 
 
+def test_the_cost_so_far_within_a_stage_is_that_of_its_entries():
+    """Catches a waterfall whose first step is the whole stage, or whose last is not the total."""
+    ledger = staged((1e-6, 0.5, 20.0))
+    ledger.begin_stage(1e-6, epsilon=3.0)
+    ledger.post("a", gaussian_event(4.0), sensitivity="1")
+    ledger.post("b", gaussian_event(2.0), sensitivity="1")
+    so_far = [entry["epsilon_cumulative"] for entry in ledger.summary()["entries"]]
+    assert so_far[1] == pytest.approx(0.5 + Profile([gaussian_event(4.0)]).epsilon(1e-6))
+    assert so_far == sorted(so_far) and so_far[2] == pytest.approx(3.5)
+
+
 def test_a_ledger_file_can_be_read_by_a_person_and_comes_back(tmp_path):
     """Catches a file without delta, adjacency, unit or totals, and stages that are lost on the way."""
     ledger = staged((1e-6, 0.5, 20.0), (2e-6, 2.0, 3.0))
@@ -282,6 +293,22 @@ def test_a_continuation_costs_nothing_more():
     ledger.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
     assert ledger.epsilon(1e-6) == interrupted.epsilon(1e-6)
     assert ledger.entries[-1].keys[:-1] == interrupted.entries[-1].keys and ledger.counts(interrupted)
+
+
+def test_a_run_of_an_older_version_goes_on():
+    """Catches a checkpoint whose ledger says "critic steps" and that its WGAN critic cannot continue."""
+    records, rng = FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0)
+    now = Steps()
+    now.name = "WGAN critic steps"
+    for posted in ("critic steps", "WGAN critic steps"):
+        ledger = Ledger()
+        ledger.post(posted, Steps.event, sensitivity="1")
+        ledger.resume(now, records, rng)
+        assert [entry.name for entry in ledger.entries] == [posted]
+    ledger = Ledger()
+    ledger.post("other steps", Steps.event, sensitivity="1")
+    with pytest.raises(PrivacyError, match="cannot go on"):
+        ledger.resume(now, records, rng)
 
 
 @pytest.mark.parametrize("copy", [lambda ledger: ledger, deepcopy, lambda x: pickle.loads(pickle.dumps(x))])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
+from dpsynth.errors import InputError
 from dpsynth.privacy import Profile
 from dpsynth.privacy.events import (
     epsilon_delta_event,
@@ -217,6 +218,43 @@ def test_belief_bound():
     assert profile.belief(0.0, 0.1) == pytest.approx(0.5, rel=1e-9)
     assert Profile([]).belief(0.0, 0.3) == pytest.approx(0.3)
     assert Profile([non_private_event()]).belief(1e-5) == 1.0
+
+
+def test_nothing_private_and_nothing_released():
+    """A curve that crashes, or a NaN, at both ends of privacy."""
+    nothing, everything = Profile([]), Profile([non_private_event()])
+    assert np.allclose(nothing.fnr(RATES), 1 - RATES) and nothing.mu() == 0.0
+    assert np.all(np.asarray(everything.fnr(RATES)) == 0.0) and everything.mu() == math.inf
+    assert everything.exceedance(5.0) == 1.0 and nothing.exceedance(0.0) == 0.0
+    assert nothing.advantage(0.3) == pytest.approx(0.0, abs=1e-12)
+    almost = Profile([gaussian_event(1e-3)])
+    assert almost.fnr(0.01) < 1e-12 and almost.mu() == pytest.approx(1000.0)
+
+
+def test_bad_queries_are_named():
+    """A NaN or a rate beyond 1 that comes back as a figure."""
+    profile = Profile([gaussian_event(1.0)])
+    for call, words in (
+        (lambda: profile.fnr(1.5), "fpr"),
+        (lambda: profile.fnr(np.array([0.1, math.nan])), "fpr"),
+        (lambda: profile.advantage(-0.1), "fpr"),
+        (lambda: profile.ppv(0.1, 1.2), "prior"),
+        (lambda: profile.ppv(math.nan, 0.2), "fpr"),
+        (lambda: profile.mu(0.5), "smallest_fpr"),
+        (lambda: profile.belief(1e-5, -1.0), "prior"),
+        (lambda: profile.exceedance(-1.0), "epsilon"),
+        (lambda: profile.loss_quantile(2.0), "probability"),
+        (lambda: profile.largest_exceedance(-1.0), "epsilon"),
+        (lambda: profile.largest_loss_quantile(math.nan), "probability"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+
+
+def test_epsilons_closer_than_the_numbers_next_to_one():
+    """Would catch 0 / 0 where a loss is so small that e^epsilon is 1 at two grid points."""
+    curve = from_deltas(np.array([0.0, 1e-18, 0.1]), np.array([0.3, 0.29, 0.25]))
+    assert curve(0.0) == pytest.approx(0.75) and curve(0.35) == pytest.approx(0.75 - math.exp(0.1) * 0.35)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth import DPMarginals
 from dpsynth.datasets import names
 from dpsynth.errors import ConfigError
 from dpsynth.files.text import load_yaml
@@ -33,6 +34,12 @@ def test_shipped_configs(path: Path, tmp_path: Path) -> None:
     assert config.dataset in names()
     config.to_yaml(tmp_path / "again.yaml")
     assert RunConfig.from_yaml(tmp_path / "again.yaml") == config
+
+
+def test_shipped_configs_are_there() -> None:
+    """An empty folder would make the test above pass without looking."""
+    stems = {path.stem for path in CONFIGS}
+    assert {"breast_cancer", "flchain", "support2", "healthgan_baseline"} <= stems
 
 
 def test_shipped_configs_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +217,19 @@ def test_own_data_is_found_from_the_configs_folder(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     config.to_yaml(tmp_path / "run" / "x.yaml")
     assert RunConfig.from_yaml(tmp_path / "run" / "x.yaml") == config
+
+
+def test_frozen() -> None:
+    """A configuration changed after validation is not the one that was checked."""
+    config = RunConfig(dataset="flchain", model={"epsilon": 1.0})
+    with pytest.raises(Exception, match="frozen"):
+        config.model.epsilon = -1  # type: ignore[misc]
+
+
+def test_defaults_are_the_synthesizers() -> None:
+    """A default that the configuration and the class give differently."""
+    config = RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 3.0}})
+    assert config.model.arguments() == DPMarginals(epsilon=3.0).get_params()
 
 
 def test_a_card_of_ones_own_is_found_from_the_configs_folder(tmp_path: Path) -> None:

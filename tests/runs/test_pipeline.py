@@ -25,6 +25,7 @@ from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, Run
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
+from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import locked
 from dpsynth.privacy import Ledger
 from dpsynth.report.page import Mode, render
@@ -34,7 +35,8 @@ from dpsynth.runs.config import RunConfig
 from dpsynth.runs.folder import RunFolder
 from dpsynth.synthesis.generators import load
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.table.files import read_table
+from dpsynth.synthesis.wgan_gp import WganOptions
+from dpsynth.table.files import read_table, write_table
 from dpsynth.table.schema import Schema
 
 __all__ = ["folder"]
@@ -217,6 +219,28 @@ def test_a_run_evaluated_again_measures_the_same(
     assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
     assert effects in (folder / "out/report.html").read_text()
     assert before == {path: path.read_bytes() for path in before}
+
+
+@pytest.mark.slow
+def test_estimates_of_declared_studies_go_through_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch estimates that were paid for and are lost by a run, or by an evaluation of it later on."""
+    study = replace(sources.study_of("mortality", ("age",)), formula="logistic: died ~ age", outcome="died")
+    monkeypatch.setattr(DPMarginals, "estimates_", (study,))
+    run = config()
+    done = pipeline.run(run, "out")
+    assert "Pre-specified regression" in (done.out / "report.md").read_text()
+    assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
+    assert main(["evaluate", "out", "--force"]) == 0
+    for where in ("out", "hand"):
+        report = RunFolder(folder / where).read_report()
+        assert [*map(to_plain, report.studies)] == [to_plain(study)]
+        assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
+        (row,) = report.evaluation.details["regressions"].to_dict("records")
+        assert row["study"] == "mortality" and row["confidential"]
+        assert "Pre-specified regression mortality: private estimates" in render(report, "release")
+        assert "effects" not in report.released().evaluation.details
 
 
 def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -547,11 +571,140 @@ def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
     assert names(folder) == {"cohort.csv", "cohort.yaml", "out", "out.ledger"}
 
 
+@pytest.mark.slow
+def test_a_run_of_ones_own_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
+    command = "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --out a/b"
+    assert main([*command.split(), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ledger"]["epsilon"] <= 2 and report["ledger"]["delta"] == 1e-6
+    written = report["config"]
+    assert written["data"]["path"] == str(folder / "cohort.csv")
+    assert written["model"]["generator"] == "marginals"
+    for words, said in (
+        ("run --out c", "give a YAML file, or --data"),
+        ("run --data cohort.csv --out c", "dpsynth schema infer cohort.csv"),
+        ("run --data cohort.csv --schema cohort.yaml --out c", "--epsilon is needed"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon -1 --out c", "--epsilon must be greater"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --delta 2 --out c", "--delta must be"),
+        ("run cohort.yaml --epsilon 1 --out c", "--epsilon does not go with cohort.yaml"),
+    ):
+        assert main(words.split()) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1
+    assert names(folder) == {"cohort.csv", "cohort.yaml", "a"}
+
+
+def by_hand(done: evaluation.FinishedRun, run: RunConfig) -> list[str]:
+    """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
+    train, test = tables_of.split_table(run, tables_of.load_table(run))
+    Path("parts").mkdir()
+    write_table(train.frame, "parts/cohort.csv")  # of the same name, which a page for release leaves out
+    write_table(test.frame, "test.csv")
+    train.schema.to_yaml("train.yaml")
+    tables = f"--synthetic {done.out}/synthetic.csv --train parts/cohort.csv --test test.csv --seed 0"
+    return ["evaluate", *tables.split()]
+
+
 def page(folder: Path, mode: Mode) -> str:
     """A page but for its times, attempts, the files' places and the split, of which only a run knows."""
     report = RunFolder(folder).read_report()
     shared = {name: report.config[name] for name in ("model", "evaluate")}
     return render(replace(report, config=shared, seconds={}, attempts=()), mode)
+
+
+@pytest.mark.drawn
+@pytest.mark.slow
+def test_an_evaluation_by_hand_has_the_page_of_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a page without guarantee, curves and card for whoever goes step by step by hand."""
+    run = config(model=model(random_state=5), evaluate={"seed": 0})
+    done = pipeline.run(run, "out")
+    command = by_hand(done, run)
+    assert main([*command, "--model", "out", "--out", "hand"]) == 0
+    theirs, ours = (json.loads((folder / where / "report.json").read_text()) for where in ("hand", "out"))
+    for key in ("guarantee", "private", "ledger", "table", "evaluation", "versions"):
+        assert theirs[key] == ours[key], key
+    assert theirs["config"]["model"] == ours["config"]["model"]
+    assert theirs["config"]["evaluate"] == ours["config"]["evaluate"]
+    assert page(folder / "hand", "internal") == page(folder / "out", "internal")
+    assert page(folder / "hand", "release") == page(folder / "out", "release")
+    assert main(["report", "hand", "--mode", "release"]) == 0
+    released = (folder / "hand/release.html").read_text()
+    assert "cohort.csv" not in released and str(folder) not in released
+
+    # a ledger tells the same but for the model's options
+    monkeypatch.setattr("dpsynth.evaluation.evaluators.evaluate_tables", measured_at_once)
+    told = [*command, "--schema", "train.yaml", "--ledger", "out/ledger.json"]
+    assert main([*told, "--out", "ledger"]) == 0
+    theirs = json.loads((folder / "ledger/report.json").read_text())
+    assert theirs["guarantee"] == ours["guarantee"] and "model" not in theirs["config"]
+    assert "None is known" not in (folder / "ledger/report.html").read_text()
+    capsys.readouterr()
+    SCHEMA.select(["age", "died"]).to_yaml("small.yaml")
+    Path("weight.yaml").write_text("constraints: [weight > 3]\n")
+    for options, said in (
+        ("--schema train.yaml --delta 1e-5", "--delta goes with --ledger"),
+        ("--schema small.yaml --model out", "small.yaml is not the schema"),
+        ("--model out --ledger out/ledger.json", "--ledger does not go with --model"),
+        ("--ledger out/ledger.json", "--schema is needed, or --model"),
+        ("--model absent", "absent holds no model"),
+        ("--schema train.yaml --config weight.yaml", "'weight'"),
+    ):
+        assert main([*command, *options.split(), "--out", "no"]) == 2
+        assert said in capsys.readouterr().err
+    assert not (folder / "no").exists()
+
+
+def test_ctrl_c_exits_130_with_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback at Ctrl-C, or a checkpoint that nobody is told of."""
+    config().to_yaml("run.yaml")
+
+    def interrupted(self: DPMarginals, frame: object, **kwargs: Any) -> None:
+        if leaves_checkpoint:
+            kwargs["checkpoint"].mkdir()
+            (kwargs["checkpoint"] / "checkpoint.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DPMarginals, "fit", interrupted)
+    leaves_checkpoint = False
+    assert main(["run", "run.yaml", "--out", "out"]) == 130
+    assert capsys.readouterr().err == "dpsynth: interrupted: no table was written\n"
+    leaves_checkpoint = True
+    assert main(["run", "run.yaml", "--out", "out"]) == 130
+    said = capsys.readouterr().err
+    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint. Continue with --resume\n"
+    assert (folder / "out.checkpoint" / "run.json").exists() and not (folder / "out").exists()
+
+
+def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch commands that do not fit together, or a cost that changes on the way."""
+    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6"
+    fit += " --json --out model"
+    assert main(fit.split()) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert fitted["epsilon"] <= 2.0 and fitted["delta"] == 1e-6
+    assert main(["account", "--ledger", "model", "--delta", "1e-6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"] == pytest.approx(fitted["epsilon"])
+    for target in ("s.csv", "s.parquet"):
+        assert main(["sample", "model", "-n", "30", "--out", target, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["guarantee"] == fitted["guarantee"]
+        assert len(read_table(target, SCHEMA)) == 30
+    assert main(["sample", "model", "-n", "30", "--out", "s.csv"]) == 2
+    assert main(["sample", "model", "-n", "0", "--out", "s.csv", "--force"]) == 0
+    assert len(read_table("s.csv", SCHEMA)) == 0
+    assert main(["sample", "model", "-n", "3", "--out", "s.xlsx"]) == 2
+    capsys.readouterr()
+    assert main(fit.replace("--epsilon 2", "--not-private").replace("--json", "--force").split()) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+    assert main(["sample", "model", "-n", "3", "--seed", "1", "--out", "t.csv"]) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
 
 
 @pytest.mark.slow
@@ -577,12 +730,52 @@ def test_a_long_table_is_evaluated_on_its_first_records(
 WGAN = {"generator": "wgan-gp"}
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accept_unreviewed": True}, r"accept_unreviewed is not a known key\. Write data\.accept"),
+        ({"depth": 3}, r"model\.depth is not a known key"),
+        ({"steps": 3}, "model: steps is an option of generator wgan-gp, not of marginals"),
+        ({"training": {"depth": 3}, **WGAN}, "depth"),
+        ({"training": 3, **WGAN}, r"model\.training"),
+        ({"training": {"latent": "wide"}, **WGAN}, "latent must be a valid integer"),
+        ({"shares": {"training": 0.5}}, r"training is not a known key \(known keys: count"),
+        ({"shares": {"neighbour_histogram": 0.1}}, r"neighbour_histogram is not a known key \(known"),
+        ({"shares": {"tables": "many"}}, "many"),
+        ({"noise_shape": "round", **WGAN}, r"model\.noise_shape must be"),
+        ({"batch_size": "all", **WGAN}, r"model\.batch_size"),
+    ],
+)
+def test_wrong_options_are_configuration_errors(options: dict[str, Any], message: str) -> None:
+    """Would catch an option that is ignored, or a TypeError with a traceback after the data is read."""
+    with pytest.raises(ConfigError, match=message):
+        pipeline.build_model(config(model=model(**options)))
+
+
+def test_options_reach_the_model() -> None:
+    """Would catch an option that is read but not used."""
+    options = {"steps": 7, "training": {"critic_hidden": [8, 8]}}
+    built = pipeline.build_model(config(model=model(generator="wgan-gp", **options))).validate()
+    assert isinstance(built, WganOptions) and built.training is not None
+    assert (built.epsilon, built.delta, built.steps, built.training.critic_hidden) == (3.0, 1e-5, 7, (8, 8))
+    built = pipeline.build_model(config(model=model(shares={"tables": 0.3}))).validate()
+    assert built.division.tables == 0.3
+
+
 def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
     """Would catch a guarantee about the whole table where one record can reshuffle the training part."""
     done = pipeline.run(config(split={"method": "stratified"}, evaluate={"enabled": False}), "out")
     assert "stratified split" in str(done.report.guarantee)
     assert json.loads((done.out / "report.json").read_text())["private"] is False
     assert "stratified split" in str(DPMarginals.load(done.out / "model").guarantee())
+
+
+def test_a_run_goes_on_from_a_ledger(folder: Path) -> None:
+    """Would catch a second run on the same table that forgets the first."""
+    first = pipeline.run(config(evaluate={"enabled": False}), "a")
+    second = pipeline.run(config(evaluate={"enabled": False}, ledger="a.ledger"), "b")
+    assert len(second.report.ledger.entries) == 2 * len(first.report.ledger.entries)
+    assert second.report.guarantee.epsilon > first.report.guarantee.epsilon
 
 
 def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:

@@ -12,7 +12,7 @@ from cohort import config, folder, model
 
 from dpsynth import DPMarginals
 from dpsynth.cli import main
-from dpsynth.errors import DataError
+from dpsynth.errors import ConfigError, DataError
 from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.report.catalogues import registry_record
 from dpsynth.report.page import render
@@ -111,6 +111,17 @@ def test_a_ledger_of_an_earlier_version_is_read(folder: Path) -> None:
         ledger.save("wrong.json")
         with pytest.raises(DataError, match=r"wrong\.json: the field 'published' of a ledger must hold"):
             Ledger.load("wrong.json")
+
+
+def test_owner_and_contact_are_one_line_and_change_no_fit() -> None:
+    """Catches text that breaks a page's line, and a resumed run that is refused for another contact."""
+    fields = {"dataset": "flchain", "model": {"epsilon": 3.0}}
+    for wrong in ("", " \n", "a\0b", "a" * 201, 7):
+        with pytest.raises(ConfigError, match="contact"):
+            RunConfig.from_dict({**fields, "contact": wrong})
+    asked = RunConfig.from_dict({**fields, **TOLD})
+    assert asked.of_fit() == RunConfig.from_dict(fields).of_fit()
+    assert RunConfig.from_dict(asked.to_dict()) == asked
 
 
 def test_the_record_names_the_noise_of_a_wgan_only_where_one_ran() -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import report_sources as sources
 
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import DataError, InputError
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.files.codec import to_plain
 from dpsynth.privacy import Ledger
@@ -91,6 +93,15 @@ def test_a_study_that_was_changed_is_refused(tmp_path, changes, words):
         RunFolder(tmp_path).read_report()
 
 
+def test_read_an_evaluation(tmp_path):
+    """Catches a table of another tool for which a guarantee is shown."""
+    evaluation = Evaluation((Measure("Utility", "auc_mean", 0.8, True),), {"outcome": "death"})
+    (tmp_path / "evaluation.json").write_text(evaluation.to_json())
+    report = RunFolder(tmp_path).read_report()
+    assert report.guarantee is None and report.ledger is None
+    assert report.evaluation == evaluation and report.table["outcome"] == "death"
+
+
 @pytest.mark.parametrize("ledger", [sources.bare_ledger, Ledger], ids=["bare", "emptied"])
 def test_a_ledger_that_tells_another_story_is_refused(tmp_path, ledger):
     """Catches a guarantee told from a ledger that is not the run's: emptied, it would promise everything."""
@@ -122,3 +133,16 @@ def test_folders_that_are_neither(tmp_path, files, error, words):
     with pytest.raises(error, match=words) as caught:
         RunFolder(tmp_path).read_report()
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_attempts_come_back(tmp_path):
+    """Catches attempts that a folder loses, and a damaged one that is drawn."""
+    found = Estimate(0.3, 0.2, 0.4)
+    attempt = Attempt(
+        "white box", "epsilon", found, 1.0, None, "10,000 trials", "more trials", internal=False
+    )
+    a_run(tmp_path, attempts=[attempt.to_dict()])
+    assert RunFolder(tmp_path).read_report().attempts == (attempt,)
+    a_run(tmp_path, attempts=[attempt.to_dict() | {"internal": "no"}])
+    with pytest.raises(DataError, match=r"report\.json"):
+        RunFolder(tmp_path).read_report()

@@ -7,16 +7,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 from visits import VISITS, visits
 
 from dpsynth import DPMarginals
 from dpsynth.cli import main
-from dpsynth.errors import DataError, InputError
+from dpsynth.datasets.table import PatientTable
+from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.text import dump_yaml
 from dpsynth.patients.schema import PatientSchema
+from dpsynth.runs import forecast as preflight
 from dpsynth.runs import pipeline
 from dpsynth.runs.attack_inputs import attacked_run
 from dpsynth.runs.config import RunConfig
@@ -155,6 +158,17 @@ def test_what_cannot_run_is_refused_before_the_rows_are_read(
     assert not Path("run").exists()
 
 
+@pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
+def test_a_folder_about_rows_does_not_go_on_with_patients(folder: Path) -> None:
+    """Catches a ledger that adds a patient's cost to a row's, and calls the sum one of rows."""
+    simple = VISITS.table.model_copy(update={"other_columns": "ignore"})
+    simple.to_yaml("rows.yaml")
+    rows = config(data={"path": "visits.csv", "schema": "rows.yaml"})
+    pipeline.run(rows, "run", evaluate=False)
+    with pytest.raises(PrivacyError, match="protects one row, and this run protects one patient"):
+        pipeline.run(config(), "run", force=True, evaluate=False)
+
+
 def test_a_plan_is_that_of_the_fit() -> None:
     """Catches a plan without the tables of rows, whose noise is less than the fit's, or about records."""
     schema = VISITS.with_n_public(160)
@@ -165,3 +179,25 @@ def test_a_plan_is_that_of_the_fit() -> None:
     assert [each.epsilon for each in found.statistics] == pytest.approx(alone, rel=1e-6)
     assert "160 patients (taken as public), 5 columns" in str(found) and "record" not in str(found)
     assert found.plot().axes[0].get_ylabel() == "Smallest group, of 160 patients"
+
+
+def test_a_regression_of_patients_is_planned() -> None:
+    """Catches a width of another fit, and a refusal of what a fit takes."""
+    schema, studies = VISITS.with_n_public(400), ["linear: weight ~ day"]
+    (part,) = also = beside(studies)
+    found = plan(schema, epsilon=3.0, delta=1e-5, also=also)
+    expected = part.expected_widening(schema, DPMarginals(epsilon=3.0, delta=1e-5))
+    assert found.forecast.widening == expected and expected["weight"] > 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_a_long_synthetic_table_is_evaluated_on_whole_patients(rows, monkeypatch):
+    """Catches a last patient whose later rows are cut off, and a whole one who is left out."""
+    made = visits(40, seed=5).sort_values("id", kind="stable", ignore_index=True)
+    ends = np.flatnonzero(made["id"].diff().shift(-1).to_numpy() != 0) + 1  # rows up to each patient's last
+    most = int(ends[10]) + rows - 1
+    monkeypatch.setattr(preflight, "EVALUATED_ROWS", most)
+    real = PatientTable(visits(9), VISITS, "made")
+    used = preflight.compared(made, real, real).raw["synthetic"]
+    whole = ends[ends <= most].max()
+    assert len(used) == whole and set(used["id"]) == set(made["id"].iloc[:whole])

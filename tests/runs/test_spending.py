@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +314,33 @@ def test_a_replaced_or_failed_fit_counts(
     assert len(DPMarginals.load("m").ledger_.stages) == 4
 
 
+def test_an_earlier_ledger_that_cannot_be_read_is_not_passed_over(folder: Path) -> None:
+    """Would catch a damaged ledger taken for an empty one."""
+    pipeline.run(config(**QUICK), "out")
+    for name in ("out.ledger", "out/ledger.json"):
+        whole = Path(name).read_bytes()
+        Path(name).write_text("{")
+        with pytest.raises(DataError, match=name.replace(".", r"\.")):
+            pipeline.run(config(**QUICK), "out", force=True)
+        Path(name).write_bytes(whole)
+
+
+def test_nothing_is_read_if_nothing_can_be_posted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a statistic that no file tells of, and a full disk that is not named."""
+    SCHEMA.with_n_public(80).to_yaml("half.yaml")
+
+    def full(*args: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("dpsynth.privacy.ledger_file._update", full)
+    monkeypatch.setattr(FrameRecords, "_counts", lambda *a, **k: pytest.fail("records were read"))
+    assert main(FIT.split()) == 2
+    assert "m.ledger" in (said := capsys.readouterr().err) and "database or disk is full" in said
+    assert not Path("m").exists()
+
+
 def test_a_changed_model_is_not_taken_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a new fit that goes on from another cost than the replaced model had."""
     SCHEMA.with_n_public(80).to_yaml("half.yaml")
@@ -374,6 +402,16 @@ def test_the_owner_is_told_of_n_public_and_nobody_else(
     model.save("m")
     for path in Path("m").iterdir():
         assert b"accept_n_public" not in path.read_bytes()
+
+
+def test_a_file_of_the_users_beside_the_folder_stays(folder: Path) -> None:
+    """Would catch a ledger whose name a copy of somebody's ledger has: a run overwrites it."""
+    pipeline.run(config(**QUICK), "out")
+    for name in ("out.ledger.json", "out.json"):
+        Path(name).write_text("mine")
+    pipeline.run(config(**QUICK), "out", force=True)
+    for name in ("out.ledger.json", "out.json"):
+        assert Path(name).is_file() and Path(name).read_text() == "mine"
 
 
 def test_what_is_posted_after_a_fit_is_no_part_of_it(folder: Path) -> None:

@@ -11,6 +11,7 @@ from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
+from dpsynth.studies import calibration as bounded_influence
 from dpsynth.studies.calibration import levelled
 from dpsynth.studies.estimation import StudyDesign
 from dpsynth.studies.fitted_study import StudyReleases
@@ -133,3 +134,24 @@ def test_rows_far_out_of_patients_with_several_rows_are_told() -> None:
 def test_predictors_without_a_long_tail_are_not_told(model: str) -> None:
     """A remark under every regression, which nobody would read."""
     assert far(told(model)) == []
+
+
+def test_nothing_is_told_without_samples() -> None:
+    """A crash where no sample has a value in all columns."""
+    study = Study(model="linear: score ~ nodes")
+    design = StudyDesign.of(SCHEMA, study.effects(SCHEMA), cohort(50))
+    point = ScorePoint(design, np.zeros(2), np.eye(2), bound=1.0)
+    empty = np.empty((0, 1)), np.empty(0)
+    assert bounded_influence.far_out(*empty, point, np.zeros(2), np.eye(2)) == ()
+
+
+@pytest.mark.parametrize("model", ["cox: (days, died) ~ nodes", "died ~ nodes", "linear: score ~ nodes"])
+def test_samples_that_overflow_stop_no_fit(model: str) -> None:
+    """A fit that fails after its budget is spent, because a sample is too far out for floating point."""
+    study, frame = Study(model=model), cohort(200)
+    design = StudyDesign.of(SCHEMA, study.effects(SCHEMA), frame)
+    x, y = design.read(frame)
+    x[0] = 1e200
+    point = ScorePoint(design, np.zeros(design.size), np.eye(design.size), bound=1.0)
+    told = bounded_influence.far_out(x, y, point, np.full(design.size, 0.5), np.eye(design.size))
+    assert all(isinstance(remark, str) for remark in told)

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from stored import read_back
 from visits import STAYS, VISITS, histories_of, stays, visits
 
 from dpsynth.errors import InputError
+from dpsynth.files.codec import to_plain
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.noise import STEP
@@ -87,6 +89,13 @@ def test_without_noise_it_is_a_gee(model):
     assert estimates.remarks[0].startswith(
         "One patient with all rows counts once, by the mean over the rows."
     )
+
+
+def test_what_nothing_was_learned_of_is_told():
+    """Catches a fit that fails, its budget spent, where no synthetic row has a value of every column."""
+    draws = cohort(300, 1).assign(x=np.nan)
+    found = run(cohort(300, 0), draws, MODELS[0], 2.0).estimates
+    assert "nothing was learned" in " ".join(found.remarks) and (found.std_errors > 1).all()
 
 
 def test_intervals_hold_the_noise():
@@ -190,3 +199,12 @@ def test_what_has_no_rows_is_refused(model, message):
     """Catches a Cox model whose rows of a patient count as patients, and levels among rows."""
     with pytest.raises(InputError, match=message):
         Study(model=model).effects(SCHEMA)
+
+
+def test_a_saved_study_of_rows_is_read_back():
+    """Catches a study that is of levels after it was saved, whose tables would be drawn row by row."""
+    found = run(cohort(300, 0), cohort(600, 1), MODELS[0], 5.0)
+    again = read_back(found)
+    assert to_plain(again) == to_plain(found) and again.design.patients == SCHEMA
+    with pytest.raises(InputError, match="'a' is of patients' rows"):
+        again.check_records("sample_many")

@@ -107,6 +107,51 @@ def test_order_and_units_do_not_matter():
     np.testing.assert_allclose(scaled.lower, 1000 * told.lower + 5000)
 
 
+def test_shapes_that_are_taken():
+    """Catches covariances read off the diagonal wrongly, and terms that lose their names or their order."""
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 2, 2))
+    covariances = root @ root.transpose(0, 2, 1)
+    q = rng.normal(size=(5, 2)) * 9
+    diagonals = np.stack([np.diag(c) for c in covariances])
+    plain = combine(q, diagonals)
+    assert plain.terms == ("1", "2")
+    names = ["age", "sex"]
+    frame = pd.DataFrame(q, columns=names)
+    series = [row for _, row in frame.iterrows()]
+    tables = [pd.DataFrame(c, names, names) for c in covariances]
+    turned = [table.loc[names[::-1], names[::-1]] for table in tables]
+    squares = pd.DataFrame(diagonals, columns=names)[names[::-1]]
+    for estimates, variances in [
+        (q, covariances),
+        (frame, diagonals),
+        (frame, squares),
+        (series, tables),
+        (series, turned),
+        ([series[0][::-1][::-1], *(row[::-1] for row in series[1:])], covariances),
+        (q.tolist(), covariances.tolist()),
+    ]:
+        told = combine(estimates, variances)
+        np.testing.assert_allclose(told.to_frame()["lower"], plain.lower)
+        assert told.terms == (("age", "sex") if not isinstance(estimates, np.ndarray | list) else told.terms)
+    assert combine(series, tables).terms == ("age", "sex")
+    one = combine(pd.Series(q[:, 0]), pd.Series(diagonals[:, 0], index=range(10, 15)))
+    assert one.lower[0] == plain.lower[0] and one.estimate.shape == (1,)
+
+
+def test_no_variance_at_all():
+    """Catches 0 / 0 where all tables say exactly the same."""
+    told = combine([[2.0, 0.0]] * 3, np.zeros((3, 2)))
+    assert told.std_error.tolist() == [0.0, 0.0] and told.p_value.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("between", [0.8, 0.833333, 0.83334, 0.84, 0.9])
+def test_no_astronomic_interval_where_the_variance_is_hardly_positive(between):
+    """Catches degrees of freedom near 0: the moments of 2003 are 0 at a variance between of 5/6."""
+    told = combine(numbers(0.0, between, 5), np.ones(5))
+    assert 1.5 < told.upper[0] < 4.0
+
+
 def test_what_is_refused():
     """Catches faults that would come out as NaN or as a plausible interval."""
     for estimates, variances, more, message in [

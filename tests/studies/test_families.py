@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from stored import read_back
 
 from dpsynth.studies.estimation import RESIDUAL_BOUND, Linear, Logistic, PiecewiseHazards
 
@@ -94,3 +95,29 @@ def test_the_extremes_are_reached():
         )
         found = family.residuals(np.repeat(eta, len(grid), axis=0), grid) @ rows
         assert np.linalg.norm(found, axis=1).max() == pytest.approx(reach, rel=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
+def test_extreme_predictors_give_numbers(family):
+    """NaN or infinity from a record far out, which would tell that it is there."""
+    eta = np.array([[-1e6], [1e6], [0.0], [-700.0], [700.0]]) * np.ones(family.baseline)
+    for y in outcomes(family, 5, np.random.default_rng(3)):
+        for found in (
+            family.residuals(eta, np.full(5, y)),
+            family.extremes(eta),
+            family.curvature(eta, np.full(5, y)),
+        ):
+            assert np.isfinite(found).all()
+
+
+def test_events_at_zero_and_at_boundaries():
+    """An event at time 0 that is lost with its sign, or one at a boundary that counts for two intervals."""
+    family, eta = PiecewiseHazards(2), np.zeros((4, 2))
+    y = np.array([-1e-9, -1.0, -2.0, 2.0])
+    np.testing.assert_allclose(family.residuals(eta, y), [[1, 0], [0, 0], [-1, 0], [-1, -1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
+def test_a_family_comes_back(family):
+    """A saved study whose likelihood is another one when it is loaded."""
+    assert read_back(family) == family

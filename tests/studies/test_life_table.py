@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.duration.survfunc import SurvfuncRight
 
+from dpsynth.files.codec import to_plain
 from dpsynth.studies.estimation import SurvivalCurve, survival_curve
 
 
@@ -72,6 +73,21 @@ def test_a_curve_never_increases_and_lies_in_its_bands(counts, noise, total):
     assert (found.lower <= found.survival).all() and (found.survival <= found.upper).all()
 
 
+def test_no_event_all_events_and_no_record():
+    """A band of no width where no event was seen yet, a division by nobody, a lower end made up."""
+    none = curve_of([0, 10, 0, 0, 0, 90, 0], [1.0, 2.0])
+    assert none.survival.tolist() == [1.0, 1.0] == none.upper.tolist()
+    assert 0.95 < none.lower[0] < 0.99
+    every = curve_of([100, 0, 0, 0, 0, 0, 0], [1.0, 2.0])
+    assert every.survival.tolist() == [0.0, 0.0] and every.upper[0] < 0.05
+    for noise in (0.0, 3.0):
+        empty = curve_of([0] * 7, [1.0, 2.0], noise)
+        assert empty.survival.tolist() == [1.0, 1.0] == empty.upper.tolist()
+        assert empty.lower.tolist() == [0.0, 0.0]
+    unknown = curve_of([0] * 6 + [50], [1.0, 2.0], total=50.0)
+    assert unknown.lower.tolist() == [0.0, 0.0] and unknown.upper.tolist() == [1.0, 1.0]
+
+
 def test_bands_widen_with_the_noise():
     """Bands of the sampling alone."""
     ends = ends_of(1.0)
@@ -101,6 +117,16 @@ def test_a_tail_of_few_does_not_lift_the_band_before_it():
     plain = curve_of([*early, 0, 0, 1150, 0], np.arange(1.0, 10.0), 20.0)
     longer = curve_of([*early, 0, 900, 0, *[0.0] * 12, 0, 0, 250, 0], np.arange(1.0, 15.0), 20.0)
     np.testing.assert_allclose(longer.upper[:8], plain.upper[:8], atol=0.03)
+
+
+def test_a_total_that_is_not_theirs_is_left_out():
+    """A public number that is a tenth off, which would add events to every interval."""
+    ends = ends_of(1.0)
+    counts = table_of(*times_of(1500, np.random.default_rng(0)), ends)
+    for noise in (0.0, 1.0):
+        bare, wrong = curve_of(counts, ends, noise), curve_of(counts, ends, noise, total=1650.0)
+        assert to_plain(wrong) == to_plain(bare)
+        assert to_plain(curve_of(counts, ends, 50.0, total=1650.0)) != to_plain(curve_of(counts, ends, 50.0))
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies.fitted_study import StudyReleases
-from dpsynth.studies.statistics import INTERVALS, LifeTable
+from dpsynth.studies.statistics import INTERVALS, LifeTable, LifeTableRelease
 from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Column, Schema
@@ -63,6 +63,16 @@ def test_counts_are_those_of_a_loop():
     np.testing.assert_array_equal(again, found)
 
 
+def test_the_ends_of_intervals_and_of_time():
+    """An end that belongs to the interval after it, as no Kaplan-Meier estimate has it; a time beyond all."""
+    frame = pd.DataFrame(
+        {"days": [0, 10, 10, 11, 20, 30, 30], "died": ["yes", "yes", "no"] + ["yes"] * 3 + ["no"]}
+    )
+    found = intervals([10, 20]).counts(CodedTable(frame))[0]
+    assert found.tolist() == [2, 0, 1, 2, 0, 2, 0]
+    assert intervals([10, 20]).counts(CodedTable(frame.iloc[:0]))[0].tolist() == [0] * 7
+
+
 def test_intervals_hold_as_many_draws_each_and_the_declared_ends():
     """Declared boundaries that are forgotten, or intervals at equal lengths, half of them empty."""
     draws = cohort(4000, seed=3)
@@ -88,6 +98,13 @@ def test_a_subgroups_life_table_counts_its_records():
     assert found.sum() == 500 and 100 < alone.sum() < 400
     drawn = LifeTable.of(SCHEMA, old.effects(SCHEMA), frame).boundaries
     np.testing.assert_array_equal(drawn, LifeTable.of(SCHEMA, STUDY.effects(SCHEMA), own).boundaries)
+
+
+def test_a_life_table_needs_intervals():
+    """Intervals of the private records' own, made when none are given."""
+    release = LifeTableRelease(study="a", noise_multiplier=1.0)
+    with pytest.raises(PrivacyError, match=r"given? them with at"):
+        Ledger().run(release, FrameRecords(cohort(10)), np.random.default_rng(0))
 
 
 def run(frame: pd.DataFrame, noise: float | None, ledger: Ledger | None = None) -> Estimates:

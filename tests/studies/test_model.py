@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError, SchemaError
-from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model import EffectsModel, ModelText
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -137,6 +137,13 @@ def test_text_that_is_no_model() -> None:
         assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("units", [{"sex": 2.0}, {"death": 1.0}, {"days": 10.0}])
+def test_units_are_of_numeric_predictors(units) -> None:
+    """An increment that would silently do nothing."""
+    with pytest.raises(InputError, match=f"units name '{next(iter(units))}'"):
+        EffectsModel("logistic", "death", ["age", "sex"], units=units).check(SCHEMA)
+
+
 @pytest.mark.parametrize(
     ("text", "logs"),
     [
@@ -154,6 +161,27 @@ def test_logarithms_are_read_and_written(text, logs) -> None:
     again = EffectsModel.parse(model.formula(SCHEMA), SCHEMA)
     assert again.logs == model.logs and again.columns(SCHEMA) == model.columns(SCHEMA)
     assert again.formula(SCHEMA) == model.formula(SCHEMA)
+
+
+def test_the_text_is_written_as_it_was_read() -> None:
+    """Backticks that are lost inside a logarithm, or spaces that grow."""
+    lines = (
+        "linear: log(`c+rp`) ~ log(creatinine) + log1p(`a,b`) + age",
+        "cox: (days, `a,b`) ~ age + `.`",
+        "a ~ .",
+    )
+    for text in lines:
+        assert str(ModelText.read(text)) == text
+
+
+def test_logs_are_of_numeric_columns_of_the_model() -> None:
+    """A logarithm that would silently do nothing."""
+    for name in ("sex", "days", "death", "creatinine"):
+        with pytest.raises(InputError, match=f"'{name}' cannot enter as its logarithm"):
+            EffectsModel("logistic", "death", ["age", "sex"], logs={name: "log"}).check(SCHEMA)
+    EffectsModel("linear", "creatinine", ["age", "sex"], logs={"age": "log", "creatinine": "log"}).check(
+        SCHEMA
+    )
 
 
 def test_a_logarithm_of_one_more() -> None:

@@ -11,6 +11,7 @@ from dpsynth.studies.estimation import (
     SLOPE_PRIOR,
     Observation,
     StudyDesign,
+    _spread,
     mode,
     posterior,
     prior_precision,
@@ -130,6 +131,14 @@ def test_standard_errors_of_a_linear_study_are_honest(law):
     assert 0.915 <= np.mean(np.abs(away) < 1.96) <= 0.985
 
 
+def test_a_spread_of_residuals_that_are_nearly_all_zero():
+    """A search that finds no scale, or a division by zero."""
+    assert _spread(np.zeros(9)) == 1.0
+    assert 0 < _spread(np.r_[np.zeros(99), 1.0]) <= 1.0
+    assert _spread(np.full(50, -2.0)) == pytest.approx(2.0, rel=0.01)
+    assert _spread(1e6 * np.random.default_rng(0).normal(size=10**5)) == pytest.approx(1e6, rel=0.01)
+
+
 def test_the_mode_of_a_survival_study_is_cox():
     """A hazard ratio that depends on the intervals, or time counted in other units than the intervals'."""
     frame = cohort(8000)
@@ -204,6 +213,18 @@ def test_without_information_the_prior_remains():
     assert along @ covariance @ along < 1e-5 and mean.sum() == pytest.approx(1.0, rel=1e-3)
     drowned = posterior([observation([0.0, 0.0], [5.0, -3.0], np.eye(2), 1e8)], prior)[1]
     np.testing.assert_allclose(drowned, np.eye(2) * SLOPE_PRIOR**2, rtol=1e-6)
+
+
+def test_no_record_is_enough():
+    """Draws that all lack a value of the model, or share one outcome: no estimate, and no NaN."""
+    frame = cohort(50)
+    design = design_of("died ~ age + group", frame)
+    beta, _ = mode(design, np.empty((0, 3)), np.empty(0), 1.0)
+    assert not beta.any()
+    x, y = design.read(frame)
+    beta, _ = mode(design, x, np.zeros(len(y)), 1.0)
+    assert np.isfinite(beta).all() and beta[0] < -2
+    assert np.isfinite(prior_precision(design, x[:1])).all()
 
 
 def test_the_prior_is_of_combinations_of_predictors():

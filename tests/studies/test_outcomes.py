@@ -120,6 +120,13 @@ def test_survival_follows_the_hazard_ratios_and_keeps_the_ends_of_observation():
         assert none["days"].quantile(share) == pytest.approx(ends.quantile(share), abs=20)
 
 
+def test_a_table_without_complete_records_stays_as_it_is():
+    """A crash where every record lacks a value."""
+    frame = table(20).assign(x=np.nan)
+    design = StudyDesign.of(SCHEMA, Study(model="died ~ x").effects(SCHEMA), table(100))
+    pd.testing.assert_frame_equal(redrawn(design, np.zeros(2), frame, np.random.default_rng(0)), frame)
+
+
 WIDE = Column(name="stay", kind="continuous", lower=0, upper=60, decimals=2)
 
 
@@ -147,3 +154,10 @@ def test_bounds_and_skew_do_not_flatten_a_slope(place, slope):
     expected = design.reported(beta, np.eye(2))[0][0]
     assert abs(fit.params["age"] - expected) < 3.5 * fit.bse["age"]
     assert (new["stay"] - fit.fittedvalues).skew() > 1.5
+
+
+def test_a_line_that_leaves_the_bounds_is_told():
+    """Effects that are smaller than the study's, and nobody is told."""
+    frame, design = skewed(5000, 1)
+    with pytest.warns(UserWarning, match="'stay' leaves the column's declared bounds in about [0-9]+ %"):
+        redrawn(design, np.array([-1.0, 1.5]), frame, np.random.default_rng(0))

@@ -9,6 +9,7 @@ import pytest
 
 import dpsynth
 from dpsynth.errors import InputError
+from dpsynth.studies import study as study_module
 from dpsynth.studies.model import model_terms
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.table.schema import Column, Schema
@@ -185,6 +186,31 @@ def test_studies_that_do_not_fit_the_schema() -> None:
             study.effects(SCHEMA)
         assert message in str(caught.value) and "\n" not in str(caught.value)
         assert str(caught.value).startswith(f"study {study.label!r}: ")
+
+
+def test_a_column_may_be_called_like_an_interaction() -> None:
+    """A name with a sign in it that is no longer read."""
+    schema = Schema(columns=(*SCHEMA.columns, Column(name="age*sex", kind="integer", lower=0, upper=99)))
+    for text in ("death ~ age*sex", "death ~ `age*sex`"):
+        assert model_terms(schema, Study(model=text).effects(schema))[0].name == "age*sex"
+
+
+def test_as_many_terms_as_may_be(monkeypatch) -> None:
+    """A limit that is off by one."""
+    monkeypatch.setattr(study_module, "MAX_TERMS", 299)
+    assert len(names(Study(model="death ~ ward"))) == 299
+
+
+def test_labels() -> None:
+    """Two studies whose estimates would overwrite each other, or a label that needs a schema."""
+    found = read_studies(
+        ["death ~ age", {"model": "death ~ age + sex", "name": "full"}, Study(model=COX, name="x")]
+    )
+    assert [study.label for study in found] == ["death", "full", "x"]
+    assert Study(model="linear: log(`crp`) ~ age").label == "crp"
+    for second in ("cox: (days, death) ~ age", {"model": "crp ~ age", "name": "death"}):
+        with pytest.raises(InputError, match="two studies are called 'death'"):
+            read_studies(["death ~ age", second])
 
 
 def test_a_list_of_studies() -> None:

@@ -47,6 +47,20 @@ def test_default_increment() -> None:
         )
 
 
+def test_the_name_says_the_increment() -> None:
+    """A coefficient per ten that reads like one per unit."""
+    schema = Schema(
+        columns=(
+            Column(name="wbc", kind="continuous", lower=0, upper=200, unit="1000/mm3"),
+            Column(name="ph", kind="continuous", lower=6.8, upper=7.8),
+            Column(name="sbp", kind="integer", lower=50, upper=250, unit="mmHg"),
+            Column(name="n", kind="integer", lower=0, upper=9),
+        )
+    )
+    names = [term.name for term in model_terms(schema, EffectsModel("linear", "n", units={"sbp": 20}))]
+    assert names == ["wbc (per 10 × 1000/mm3)", "ph (per 0.1)", "sbp (per 20 mmHg)"]
+
+
 LABS = Schema(
     columns=(
         Column(name="creatinine", kind="continuous", lower=0.5, upper=20, unit="mg/dL", missing=True),
@@ -86,6 +100,18 @@ def test_values_are_those_of_another_program() -> None:
     order = [*expected.filter(like="np.log"), "I(visits / 5)", *expected.filter(like="C(race)"), "rank"]
     found = term_values(LABS, model_terms(LABS, LAB_MODEL), frame)
     np.testing.assert_allclose(found, expected[order].to_numpy(), rtol=1e-13, atol=1e-13)
+
+
+def test_names_of_logarithms() -> None:
+    """A coefficient per tenfold that reads like one per doubling, or per milligram."""
+    assert [term.name for term in model_terms(LABS, LAB_MODEL)] == [
+        "creatinine (per doubling)",
+        "crp (per 10-fold)",
+        "visits (per 5)",
+        "race: b vs a",
+        "race: c vs a",
+        "stage (per rank)",
+    ]
 
 
 def test_a_logarithm_of_one_more_has_a_value_at_zero() -> None:

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.errors import InputError
 from dpsynth.privacy import Profile
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.release import Plan
 from dpsynth.synthesis.fit import _left
 from dpsynth.synthesis.marginals import DPMarginals
+from dpsynth.synthesis.options import Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
@@ -78,6 +80,13 @@ def test_gaussian_mu_solves_the_dual():
         assert abs(value / delta - 1) < 1e-6
 
 
+@pytest.mark.parametrize("shares", [{"marginals": 0}, {"tables": 1.5}, {"tables": 0.6, "selection": 0.5}])
+def test_shares_that_do_not_add_up_are_refused(shares):
+    """Catches shares that leave nothing for training."""
+    with pytest.raises(InputError, match=r"marginals|tables|shares"):
+        Shares(**shares)
+
+
 def plan(**changes):
     given = {"epsilon": 2.94, "delta": 9.8e-7, "base_model": "tan", "steps": 200, "sampling_prob": 0.25}
     return planned(**{**given, **changes})
@@ -102,3 +111,21 @@ def test_a_large_share_for_edges_keeps_the_promised_total_variation():
     parts = Parts(own, (), 1e-6)
     public, counted = (parts.with_noise(1.0, 1e-6, counted=counted) for counted in (False, True))
     assert Profile(counted.events).tv() <= counted.stage.tv < 0.95 * Profile(public.events).tv()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "base_model"),
+    [
+        (1e-9, 1e-6, "none"),
+        (1e-4, 1e-6, "none"),
+        (1e4, 1e-6, "none"),
+        pytest.param(98, 1e-3, "tan", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("counted", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_extreme_epsilons_are_planned(epsilon, delta, base_model, counted):
+    """Catches a root finder's text where there is no bracket, and a total variation near 1 as a target."""
+    releases = plan(
+        epsilon=epsilon, delta=delta, steps=4, sampling_prob=1.0, base_model=base_model, counted=counted
+    )
+    assert Profile(releases.events).epsilon(delta) <= epsilon

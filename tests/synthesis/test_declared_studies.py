@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+import subprocess
+import sys
 import warnings
 from unittest.mock import Mock
 
@@ -10,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from chosen_statistics import beside, dp_marginals
+from sklearn.base import clone
 
 import dpsynth
 from dpsynth import Column, Schema, Studies
@@ -17,7 +21,7 @@ from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.files.codec import to_plain
 from dpsynth.privacy import Ledger
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.fit import outlook
+from dpsynth.synthesis.fit import outlook, planned_parts
 
 pytestmark = pytest.mark.usefixtures("few_draws", "projected")
 SCHEMA = Schema(
@@ -64,6 +68,16 @@ def unread(monkeypatch) -> None:
         pytest.fail("the records were read")
 
     monkeypatch.setattr("dpsynth.synthesis.synthesizer.records_of", refuse)
+
+
+WIDE = "died ~ " + " + ".join(f"x{k}" for k in range(40))
+WIDE_SCHEMA = Schema(
+    columns=(
+        *(Column(name=f"x{k}", kind="continuous", lower=0, upper=1) for k in range(40)),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    n_public=200,
+)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +134,20 @@ def test_parts_that_leave_nothing_are_refused_before_the_records_are_counted(mon
     assert not ledger.entries
 
 
+def test_too_many_terms_for_the_budget():
+    """A study whose intervals say nothing, found out after the budget was spent."""
+    model, studies = dp_marginals(0.3, 1e-5, pairwise_statistics=False), Studies([WIDE])
+    frame = pd.DataFrame({f"x{k}": np.linspace(0, 1, 200) for k in range(40)}).assign(
+        died=["no", "yes"] * 100
+    )
+    ledger = Ledger()
+    with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
+        studies.expected_widening(WIDE_SCHEMA, model)
+    with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
+        model.fit(frame, schema=WIDE_SCHEMA, ledger=ledger, also=[studies])
+    assert not ledger.entries
+
+
 def test_a_private_count_is_the_only_thing_paid_for_when_a_study_is_refused():
     """A refusal that cannot be known beforehand, and that costs more than the count."""
     ledger = Ledger()
@@ -128,6 +156,27 @@ def test_a_private_count_is_the_only_thing_paid_for_when_a_study_is_refused():
             table(), schema=SCHEMA.with_n_public(None), ledger=ledger, also=beside(STUDIES)
         )
     assert [entry.name for entry in ledger.entries] == ["number of records"]
+
+
+def test_expected_widening_is_that_of_the_planned_noise():
+    """A widening of another budget, share or number of records than the fit's."""
+    model, studies = estimator(), Studies(STUDIES)
+    found = studies.expected_widening(SCHEMA, model)
+    assert list(found) == ["died", "ages"]
+    options = model.validate()
+    planned = planned_parts(SCHEMA, 600.0, options, also=[studies]).of(Studies)
+    multiplier = planned.multiplier
+    assert found["died"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 3 / 600))
+    assert found["ages"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 2 / 600))
+    fitted = model.fit(table(), schema=SCHEMA, also=[studies])
+    # the event in the ledger is the one that was planned
+    scores = [entry for entry in fitted.ledger_.entries if entry.name == "score of study died"]
+    assert len(scores) == 2 and all(
+        entry.event == planned.release(planned.studies[0]).first.event for entry in scores
+    )
+    assert Studies(STUDIES, share=0.6).expected_widening(SCHEMA, model)["died"] < found["died"]
+    assert studies.expected_widening(SCHEMA.with_n_public(300), model)["died"] > found["died"]
+    assert studies.expected_widening(SCHEMA, estimator(epsilon=None)) == {"died": 1.0, "ages": 1.0}
 
 
 def test_widening_is_told_or_it_is_said_why_not():
@@ -175,6 +224,50 @@ def test_long_tails_are_told_before_a_record_is_read(monkeypatch, n_public) -> N
 
 
 @pytest.mark.slow
+def test_a_saved_model_keeps_its_studies(tmp_path):
+    """Estimates, declarations or parameters that a file loses or changes."""
+    survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
+    model = fitted([*STUDIES, survival])
+    model.save(tmp_path / "m")
+    fresh = "import sys, dpsynth; print(len(dpsynth.load(sys.argv[1]).estimates_))"  # which knows no part yet
+    told = subprocess.run([sys.executable, "-c", fresh, tmp_path / "m"], capture_output=True, cwd=tmp_path)
+    assert told.stdout.decode().split() == ["3"], told.stderr.decode()
+    again = dpsynth.load(tmp_path / "m")
+    assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3
+    assert str(again.study("ages")) == str(model.study("ages"))
+    assert again._parts.of(Studies) == model._parts.of(Studies)
+    for a, b in zip(again.model_.studies, model.model_.studies, strict=True):
+        np.testing.assert_array_equal(a.beta, b.beta)
+        np.testing.assert_array_equal(a.covariance, b.covariance)
+        assert to_plain(a.design) == to_plain(b.design) and a.declared == b.declared
+    again.save(tmp_path / "n")
+    assert (tmp_path / "n/model.json").read_text() == (tmp_path / "m/model.json").read_text()
+    copied = clone(again)
+    assert copied.get_params() == again.get_params()
+
+
+def test_a_study_asked_for_after_the_fit():
+    """A study that is read from the records later, unpaid, or a KeyError."""
+    model = fitted(["died ~ age"])
+    with pytest.raises(
+        InputError, match=r"study 'sex' was not declared before the fit \(declared were: died\)"
+    ):
+        model.study("sex")
+    with pytest.raises(InputError, match="none was declared"):
+        fitted(()).study("died")
+
+
+def test_studies_stand_in_the_ledger():
+    """A reading that is not posted, or a budget that studies exceed."""
+    model = fitted()
+    names = [entry.name for entry in model.ledger_.entries if "study" in entry.name]
+    assert names == [
+        f"{what} of study {name}" for name in ("died", "ages") for what in ("information", "score", "score")
+    ]
+    assert 1.9 < model.ledger_.epsilon(1e-5) <= 2.0
+
+
+@pytest.mark.slow
 def test_what_is_remarked_on_a_study_is_said_of_its_tables():
     """Tables analysed without a word of predictors that the estimates say cannot be told apart."""
     twice = Schema(
@@ -210,3 +303,13 @@ def test_a_derived_predictor_is_computed_and_never_read():
     np.testing.assert_allclose(computed.coefficients, own.coefficients * 10 / 12, rtol=1e-6)
     again, _ = fits[0].sample_many(2, 300, study="died", random_state=1)
     assert (again["months"] == 12 * again["age"]).all()
+
+
+def test_a_derived_predictor_without_a_value_is_no_error():
+    """A message that tells of a private record whose input is missing."""
+    ratio = Column(
+        name="ratio", kind="continuous", lower=0, upper=900, decimals=1, derived="age / crea", missing=True
+    )
+    schema = Schema(columns=(*SCHEMA.columns[:3], ratio, SCHEMA.columns[4]), outcome="died", n_public=600)
+    model = fitted(["died ~ ratio"], schema=schema, random_state=0)
+    assert np.isfinite(model.estimates_[0].std_errors).all()

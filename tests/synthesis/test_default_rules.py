@@ -43,6 +43,13 @@ def test_the_rule() -> None:
         assert parts.rest is None
 
 
+@pytest.mark.parametrize("wanted", [None, True])
+def test_two_columns_have_no_moments(wanted) -> None:
+    """A share of the budget for pairs that the tables hold already."""
+    parts = chosen(9000, SCHEMA.select(["lab0", "died"]), pairwise_statistics=wanted)
+    assert parts.of(Pairwise) is None
+
+
 @pytest.mark.parametrize("n", [40, 1000, 4000, 40_000])
 def test_a_private_count_chooses_as_a_public_number_does(n) -> None:
     """Catches statistics that are mere noise, bought only because the number of records is private."""
@@ -65,3 +72,11 @@ def test_a_private_count_moves_no_promise(given) -> None:
         bought.add(len(parts.events))
     assert stages == {(2.94, 1e-5 - 2e-7, stage.tv)}
     assert len(bought) == (2 if "pairwise_statistics" in given else 3)
+
+
+def test_wide_tables_have_no_moments() -> None:
+    """A default that takes minutes or hours: the products of 40 columns of 10 categories are 80,000."""
+    columns = tuple(
+        Column(name=f"c{j}", kind="categorical", categories=tuple("abcdefghij")) for j in range(40)
+    )
+    assert chosen(36_000, Schema(columns=columns)).of(Pairwise) is None

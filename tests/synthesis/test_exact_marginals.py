@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from releases import release_marginals
 from scipy import stats
 
+from dpsynth.errors import ConfigError
 from dpsynth.synthesis.sampling import calibrated_records, exact_labels, matched_draws
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
@@ -109,6 +110,21 @@ def test_the_law_is_that_of_calibrated_points():
             assert stats.chi2_contingency(counts).pvalue > 1e-4
 
 
+def test_without_a_prior_columns_are_independent():
+    """Ties ordered by row in every column alike: independent columns would then move together."""
+    _, encoder = fitted()
+    codes, _ = matched_draws(None, encoder, 20_000, np.random.default_rng(3))
+    correlation = np.corrcoef(codes)
+    assert np.abs(correlation[~np.eye(5, dtype=bool)]).max() < 5 / np.sqrt(20_000)
+
+
+def test_values_that_share_a_cell_are_all_drawn():
+    """Places that are lost: of the ten counts in a cell only one would be drawn."""
+    chain, encoder = fitted()
+    frame = encoder.decode(*matched_draws(chain, encoder, 20_000, np.random.default_rng(4)))
+    assert frame["count"].nunique() > 200 and frame["lab"].nunique() > 10_000
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 12), st.integers(1, 5), st.integers(0, 2**31))
 def test_exact_labels_change_as_few_as_possible(n, size, seed):
@@ -121,3 +137,11 @@ def test_exact_labels_change_as_few_as_possible(n, size, seed):
     assert len(counts) == size and np.abs(counts - n * p).max() < 1
     needed = np.maximum(counts - np.bincount(drawn, minlength=size), 0).sum()
     assert (label != drawn).sum() == needed
+
+
+def test_no_records_and_no_marginals():
+    """A crash on an empty sample, or draws that pretend to follow marginals that nobody released."""
+    chain, encoder = fitted()
+    assert len(encoder.decode(*matched_draws(chain, encoder, 0, np.random.default_rng(0)))) == 0
+    with pytest.raises(ConfigError, match="no marginals"):
+        matched_draws(None, Encoder(SCHEMA, None), 5, np.random.default_rng(0))

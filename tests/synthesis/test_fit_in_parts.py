@@ -16,7 +16,7 @@ from dask_workers import threads
 from visits import VISITS, visits
 
 import dpsynth
-from dpsynth.errors import DataError, InputError, RunError
+from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError, RunError
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.synthesis.check_inputs import records_of
@@ -97,6 +97,43 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
     assert (tmp_path / "memory/model.npz").read_bytes() == (tmp_path / "dask/model.npz").read_bytes()
     entries = json.loads(texts[1])["ledger"]["entries"]
     assert len(entries) == 3 + (n_public is None)
+
+
+@pytest.mark.slow
+def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
+    """Statistics of one part alone, by which tables are chosen, or whose noise is drawn part by part."""
+    odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
+    linked = frame.assign(died=np.where(odd, "yes", "no"))
+    for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
+        linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
+    options = {"epsilon": 40.0, "pairwise_statistics": True}
+    memory = dp_marginals(delta=1e-5, random_state=5, **options).fit(linked, schema=SCHEMA)
+    parts = dp_marginals(delta=1e-5, random_state=5, **options).fit(opened(folder, client), schema=SCHEMA)
+    chains = [model.model_.chain for model in (memory, parts)]
+    np.testing.assert_array_equal(chains[0].pairs.mean, chains[1].pairs.mean)
+    for one, other in zip(*(chain.conditionals for chain in chains), strict=True):
+        np.testing.assert_array_equal(one.base, other.base)
+    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
+    further = ["choice of further tables", "further tables"]
+    assert [entry.name for entry in parts.ledger_.entries[3:]] == ["pairwise statistics", *3 * further]
+
+
+@pytest.mark.slow
+def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draws):
+    """Scores that lack parts or columns that they need, or whose noise is drawn part by part."""
+    studies = [
+        {"name": "death", "model": "died ~ months + crea where stage != 'I'"},
+        {"name": "blood", "model": "linear: hb ~ age"},
+        {"name": "time", "model": "cox: (age, died) ~ hb + log(crea)", "intervals": [60]},
+    ]
+    also = [dpsynth.Studies(studies)]
+    memory = estimator().fit(frame, schema=SCHEMA, also=also)
+    parts = estimator().fit(opened(folder, client), schema=SCHEMA, also=also)
+    for a, b in zip(memory.estimates_, parts.estimates_, strict=True):
+        assert a.terms == b.terms and a.formula == b.formula
+        np.testing.assert_array_equal(b.coefficients, a.coefficients)
+        np.testing.assert_array_equal(b.covariance, a.covariance)
+    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
 
 
 @pytest.mark.slow
@@ -224,6 +261,13 @@ def test_n_public_is_compared_with_the_patients_of_all_files(n_public, message, 
         records_of(parts, schema, options, accept_n_public=False)
 
 
+@pytest.mark.slow
+def test_noise_is_drawn_afresh_without_a_seed(folder, client):
+    models = [estimator(random_state=None).fit(opened(folder, client), schema=SCHEMA) for _ in range(2)]
+    a, b = (model.model_.encoder.marginals.probabilities[0] for model in models)
+    assert models[0].guarantee().private and not np.array_equal(a, b)
+
+
 @pytest.mark.parametrize(
     ("options", "schema", "change", "message"),
     [
@@ -248,3 +292,30 @@ def test_nothing_is_spent_on_a_fit_that_cannot_be(options, schema, change, messa
     with pytest.raises(InputError, match=message):
         trained(steps=20).fit(opened(folder, client), schema=schema, ledger=ledger)
     assert not ledger.entries
+
+
+def test_n_public_is_compared_with_what_the_files_say(folder, client):
+    far = SCHEMA.with_n_public(1200)
+    with pytest.raises(DataError, match=r"n_public is 1,200, but the table to fit has 600 rows"):
+        estimator().fit(opened(folder, client, far), schema=far)
+    with pytest.warns(OwnerWarning, match="600 rows"):
+        estimator().fit(opened(folder, client, far), schema=far, accept_n_public=True)
+
+
+def test_a_person_in_several_rows_is_said(folder, client):
+    """Repeats that are seen in no part by itself."""
+    for file in sorted(folder.glob("*.parquet")):
+        frame = pd.read_parquet(file)
+        frame.assign(MRN=range(len(frame))).to_parquet(file, index=False)
+    schema = Schema(**{**dict(SCHEMA), "other_columns": "ignore"})
+    with pytest.warns(OwnerWarning, match="MRN: 600 rows have 399 different values, one of them 3 times"):
+        estimator().fit(opened(folder, client, schema), schema=schema)
+
+
+def test_unreviewed_fields_are_refused_before_the_table_is_read(folder, client, monkeypatch):
+    columns = (SCHEMA.columns[0].model_copy(update={"unreviewed": ("lower",)}), *SCHEMA.columns[1:])
+    drafted = Schema(**{**dict(SCHEMA), "columns": columns})
+    records = opened(folder, client, drafted)
+    monkeypatch.setattr(records, "check", lambda: pytest.fail("the records were read"))
+    with pytest.raises(PrivacyError, match="age"):
+        estimator().fit(records, schema=drafted)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from dask_workers import threads
 
 import dpsynth
+from dpsynth.errors import InputError
 from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.synthesis.parts.groups import Groups
 from dpsynth.table import Column, Schema
+from dpsynth.table.parquet import ParquetTable
 
 pytestmark = pytest.mark.usefixtures("unrefined")
 CODES = [f"icd_{k}" for k in range(12)]
@@ -84,6 +88,16 @@ def test_all_that_is_read_is_in_the_ledger(model):
     assert "sqrt(10 + 25) for at most 5 codes of a record" in model.ledger_.entries[-1].sensitivity
 
 
+def test_a_saved_model_is_the_same(model, tmp_path):
+    """A model whose codes are lost in its file."""
+    again = dpsynth.load(model.save(tmp_path / "model"))
+    drawn = again.sample(300, random_state=3)
+    pd.testing.assert_frame_equal(drawn, model.sample(300, random_state=3))
+    with_code = again.sample(50, where={"icd_3": "yes", "icd_7": True, "age": (30, 80)}, random_state=1)
+    assert len(with_code) == 50 and (with_code["icd_3"] == "yes").all() and with_code["icd_7"].all()
+    assert [len(again.sample(n)) for n in (0, 1)] == [0, 1]
+
+
 @pytest.mark.slow
 def test_tables_to_combine_differ_by_sample_and_noise(model, frame):
     """Redrawn tables without codes, or with prevalences that differ less than those of samples."""
@@ -105,9 +119,34 @@ def test_further_parts_leave_codes_their_share(frame):
     assert dict(zip(estimates.terms, estimates.coefficients, strict=True))["icd_0: yes vs no"] > 0
 
 
+@pytest.mark.parametrize("of", [dpsynth.DPWGANGP, dpsynth.DPCriticMatching])
+def test_other_generators_take_no_groups(of, frame, readings):
+    """A limit on codes that is accepted and has no effect."""
+    with pytest.raises(InputError, match=r"takes no groups of columns\. Use generator marginals"):
+        of(3.0, 1e-5).fit(frame, schema=SCHEMA, ledger=Ledger())
+    assert not readings
+
+
 def test_a_plan_has_the_codes():
     """A plan whose noise is not that of the fit, or advice for columns that are counted together."""
     found = dpsynth.plan(SCHEMA)
     planned = {each.name: each for each in found.statistics}["counts of codes and of pairs of codes"]
     assert planned.share > 0.3 and planned.noise_std > 1
     assert not found.advice
+
+
+@pytest.mark.slow
+def test_a_table_in_parts_gives_the_same_model(frame, tmp_path):
+    """Sums of parts that are not those of the whole table."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i, (start, stop) in enumerate([(0, 1_500), (1_500, 1_501), (1_501, 4_000)]):
+        frame.iloc[start:stop].to_parquet(folder / f"{i}.parquet", index=False)
+    with threads() as client:
+        records = PartitionedRecords(ParquetTable(folder), SCHEMA, client)
+        models = [
+            dpsynth.DPMarginals(3.0, 1e-5, random_state=5).fit(data, schema=SCHEMA, ledger=Ledger())
+            for data in (frame, records)
+        ]
+    one, other = (model.sample(500, random_state=1) for model in models)
+    pd.testing.assert_frame_equal(one, other)

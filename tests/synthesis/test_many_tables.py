@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 from chosen_statistics import dp_marginals
 
 import dpsynth
-from dpsynth import Column, DPMarginals, Schema
+from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
@@ -83,6 +85,30 @@ def test_a_share_varies_as_theory_says(noise):
     variance = p * (1 - p) / N + 0.5 * ((noise or 0.0) / N) ** 2
     assert np.mean(shares) == pytest.approx(p, abs=4 * np.sqrt(variance / 300))
     assert np.var(shares) == pytest.approx(variance, rel=0.25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [None, 12.0])
+def test_an_odds_ratio_varies_as_theory_says(noise):
+    """Catches a table redrawn with another noise than its own, which is sqrt(tables) times the multiplier."""
+    rng = np.random.default_rng(0)
+    model = model_of(pairs(N, rng), PAIR, noise=noise, rng=rng)
+    table = model.model_.base_model.factors[0][2]
+    assert (
+        model.model_.base_model.noise_std == (noise or 0.0) and model.model_.base_model.noise_std is not None
+    )
+
+    def log_odds(t):
+        return np.log(t[1, 1] * t[0, 0] / (t[1, 0] * t[0, 1]))
+
+    draws = [log_odds(redraw(model, rng).base_model.factors[0][2]) for _ in range(200)]
+    # the delta method; bringing four counts to the sum n takes the mean off their noise, and fitting the
+    # table to its margins keeps its odds ratio
+    gradient = np.array([1.0, -1.0, -1.0, 1.0]) / table.ravel()
+    spread = (gradient**2).sum() - gradient.sum() ** 2 / 4
+    variance = (1 / table).sum() + (noise or 0.0) ** 2 * spread
+    assert np.mean(draws) == pytest.approx(log_odds(table), abs=0.06)
+    assert np.var(draws) == pytest.approx(variance, rel=0.25)
 
 
 @pytest.mark.slow
@@ -195,6 +221,22 @@ def test_records_of_a_table_are_as_good_as_independent(monkeypatch):
     assert np.var(even) < 0.01 * own
 
 
+def test_each_block_of_a_long_table_is_drawn_from_many():
+    """Catches memory that grows with the table, or a long table whose blocks are evened out again."""
+    rng = np.random.default_rng(5)
+    model = model_of(pairs(N, rng), PAIR, noise=4.0, rng=rng)
+    asked: list[int] = []
+
+    class Watched(Chained):
+        def draw(self, encoder, n, rng):
+            asked.append(n)
+            return super().draw(encoder, n, rng)
+
+    watched = dataclasses.replace(model.model_, sampler=Watched(model.model_.chain))
+    sizes = [len(frame) for frame in watched.blocks(1000, rng, block=8000, among=20)]
+    assert sizes == [333, 333, 334] and asked == [20 * size for size in sizes]
+
+
 def test_what_is_kept(fitted):
     """Catches other edges or bins than the released ones, or a sampler left at the first marginals."""
     model = fitted
@@ -258,6 +300,59 @@ def test_many_tables(fitted):
     assert len(first) == 30 and not first.equals(second)
     assert not first.equals(fitted.sample_many(2, 30)[0])
     assert len(fitted.ledger_.entries) == before
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("projected")
+def test_conditions_and_constraints_hold_in_every_table():
+    """Catches a condition that is dropped, or counts of refused candidates of the last table only."""
+    schema = Schema(
+        columns=SCHEMA.columns, outcome="y", n_public=400, constraints=("age < 30 implies y = 0",)
+    )
+    frame = cohort()
+    frame.loc[frame["age"] < 30, "y"] = 0
+    model = dp_marginals(epsilon=3.0, delta=1e-5, pairwise_statistics=False).fit(frame, schema=schema)
+    tables = model.sample_many(2, 40, where="x = 1", random_state=0)
+    for table in tables:
+        assert len(table) == 40 and (table["x"] == 1).all()
+        assert (table.loc[table["age"] < 30, "y"] == 0).all()
+    many = model.acceptance_.candidates
+    model.sample_many(4, 40, where="x = 1", random_state=0)
+    assert model.acceptance_.candidates > 1.5 * many > 0
+    assert "x" in model.acceptance_.conditions
+
+
+def test_without_noise():
+    """Catches a redraw with noise where the model has none."""
+    model = dp_marginals(None, base_model="tree", pairwise_statistics=False)
+    model.fit(cohort(), schema=SCHEMA)
+    shares = [
+        redraw(model, np.random.default_rng(k)).encoder.marginals.probabilities[3][1] * 400 for k in range(2)
+    ]
+    np.testing.assert_allclose(shares, np.round(shares))
+    assert len(set(np.round(shares))) > 1
+    assert len(model.sample_many(2)[1]) == 400
+
+
+@pytest.mark.usefixtures("eager_steps")
+def test_a_trained_generator_is_kept():
+    """Catches weights that are lost, so that the columns of the tables are independent."""
+    small = TrainingSettings(
+        critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+    )
+    model = DPWGANGP(2.0, 1e-5, steps=5, training=small)
+    model.fit(cohort(), schema=SCHEMA)
+    again = redraw(model, np.random.default_rng(0))
+    assert again.sampler is model.model_.sampler and again.sampler.weights
+    assert len(model.sample_many(2, 50)[0]) == 50
+
+
+def test_a_saved_model_draws_the_same_tables(fitted, tmp_path):
+    """Catches noise scales that are not kept in the file."""
+    fitted.save(tmp_path / "m")
+    again = dpsynth.load(tmp_path / "m")
+    for a, b in zip(fitted.sample_many(2, random_state=3), again.sample_many(2, random_state=3), strict=True):
+        pd.testing.assert_frame_equal(a, b)
 
 
 def _log_odds(frame):

@@ -118,6 +118,17 @@ def test_released_marginals_stay_exact() -> None:
 
 
 @pytest.mark.slow
+def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
+    """A tilt that is lost on disk."""
+    model = fitted()
+    model.save(tmp_path / "model")
+    again = dpsynth.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
+    first, second = (one.sample_many(2, 100, random_state=1)[0] for one in (model, again))
+    pd.testing.assert_frame_equal(first, second)
+
+
+@pytest.mark.slow
 def test_moments_are_redrawn_with_their_noise() -> None:
     """Tables of many whose pairwise statistics all have one noise, so that their spread tells of none."""
     rng = np.random.default_rng(0)

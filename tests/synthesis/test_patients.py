@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,13 +12,15 @@ from dask_workers import threads
 from visits import VISITS, WARDS, visits, wards
 
 import dpsynth
-from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.errors import DataError, InputError, PrivacyError, RejectionError
 from dpsynth.files.codec import apart
 from dpsynth.marginals.statistics import EdgesRelease
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.studies.study import Study
-from dpsynth.synthesis.many_tables import part_files, redraw
+from dpsynth.synthesis.many_tables import draw_part, part_files, redraw
+from dpsynth.synthesis.study_forecast import study_draws
 from dpsynth.table.parquet import ParquetTable
 
 FRAME = visits(300, seed=4)
@@ -47,6 +51,25 @@ def test_regressions_of_rows_and_of_levels(model, tmp_path):
     assert [str(each) for each in dpsynth.load(tmp_path / "model").estimates_] == [str(rows), str(levels)]
 
 
+def test_rows_without_rules_stand_for_those_that_cannot_obey_them(model, monkeypatch):
+    """Catches a fit that fails when its budget is spent, since synthetic rows break a rule."""
+    monkeypatch.setattr("dpsynth.synthesis.study_forecast.DRAWS", 50)
+    fitted, rule = model.model_, {"constraints": ("weight > 199.9",)}
+    schema = fitted.trajectories.schema.model_copy(update=rule)
+    strict = replace(fitted, trajectories=replace(fitted.trajectories, schema=schema))
+    with pytest.raises(RejectionError):
+        strict.sample(50, np.random.default_rng(0))
+    assert study_draws(strict, np.random.default_rng(0), rows=True)["id"].nunique() == 50
+
+
+def test_the_expected_width_is_known_for_rows_too(model):
+    """Catches a width from a budget without the tables of rows."""
+    schema = VISITS.model_copy(update={"n_public": 300})
+    studies = dpsynth.Studies(["linear: weight ~ sex + day", "logistic: sex ~ rows"])
+    found = studies.expected_widening(schema, model)
+    assert found.keys() == {"weight", "sex"} and 1.0 < found["weight"] < 3.0
+
+
 def test_the_guarantee_is_of_a_patient_with_all_rows(model):
     """Catches a ledger that speaks of rows, a release that is not posted, and a cost above the target."""
     told = str(model.guarantee())
@@ -54,6 +77,13 @@ def test_the_guarantee_is_of_a_patient_with_all_rows(model):
     assert model.ledger_.unit == VISITS.levels.unit and "record" not in told
     assert "tables of rows" in [entry.name for entry in model.ledger_.entries]
     assert 2.95 < model.ledger_.profile().epsilon(1e-5) <= 3.0
+
+
+def test_tables_of_rows_have_their_share(model):
+    """Catches noise of another share than was asked, far from the Gaussian limit."""
+    entry = next(entry for entry in model.ledger_.entries if entry.name == "tables of rows")
+    expected = analytic_sigma(3.0, 1e-5) / np.sqrt(0.3)
+    assert entry.event.noise_multiplier == pytest.approx(expected, rel=0.1)
 
 
 def test_samples_are_patients(model, tmp_path):
@@ -159,6 +189,21 @@ def test_tables_to_combine_are_of_patients(model):
     assert np.mean([np.allclose(new, old) for new, old in pairs]) < 0.5
 
 
+def test_patients_of_several_files_have_different_numbers(model, tmp_path):
+    """Catches two patients with one number, who would be one patient to a reader of all files."""
+    for part in part_files(50, 3, 0):
+        draw_part(part, model.model_, tmp_path, None, shared=True)
+    found = [pd.read_parquet(path)["id"] for path in sorted(tmp_path.glob("*.parquet"))]
+    assert len(found) == 3 and sorted(set(pd.concat(found))) == list(range(1, 51))
+
+
+def test_patients_of_several_blocks_have_different_numbers(model):
+    """Catches the numbers of the first block again in the second: two patients would be one."""
+    blocks = model.model_.blocks(23, np.random.default_rng(0), block=9, before=100)
+    ids = [block["id"].drop_duplicates() for block in blocks]
+    assert [len(own) for own in ids] == [7, 8, 8] and pd.concat(ids).tolist() == list(range(101, 124))
+
+
 def test_a_sample_in_parts_is_a_table_of_patients_in_parts(model, tmp_path):
     """Catches a patient who lies in two files, or a sample that a fit in parts cannot read."""
     with threads() as client:
@@ -217,6 +262,38 @@ def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
         record, arrays = apart(model.fit(frame, schema=WARDS).model_)
         found.append((model.n_, record, {name: array.tobytes() for name, array in arrays.items()}))
     assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("projected", "undrawn")
+def test_the_shell_takes_a_folder_of_files_and_gives_one(tmp_path, capsys):
+    """Catches a file that is not written, patients who are lost, or a folder of somebody that is replaced."""
+    from dpsynth.cli import main
+
+    fields = VISITS.model_copy(update={"n_public": 300}).to_dict()
+    for column in fields["columns"]:
+        column |= {"missing": True} if column["name"] == "weight" else {}
+    long = {"item": "test", "value": "result", "columns": ["lab", "weight"]}
+    fields["files"] = {"patients.csv": ["sex"], "visits.parquet": ["grade"], "labs.csv": long}
+    schema = dpsynth.PatientSchema.from_dict(fields)
+    schema.to_yaml(tmp_path / "visits.yaml")
+    real, made, model = (tmp_path / name for name in ("real", "made", "model"))
+    real.mkdir()
+    schema.folder.write(FRAME, real)
+    described = ["--schema", str(tmp_path / "visits.yaml")]
+    assert main(["fit", "--data", str(real), *described, "--epsilon", "3", "--out", str(model)]) == 0
+    sampling = ["sample", str(model), "-n", "200", "--out", str(made)]
+    assert main(sampling) == 0
+    assert sorted(path.name for path in made.iterdir()) == ["labs.csv", "patients.csv", "visits.parquet"]
+    rows = schema.read(made)
+    assert 190 < rows["id"].nunique() <= 200
+    asked = ["evaluate", "--synthetic", str(made), "--train", str(real), *described]
+    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0
+    assert main(sampling) == 2 and "add --force" in capsys.readouterr().err
+    assert main([*sampling, "--force"]) == 0
+    (made / "labs.csv").rename(made / "thesis.csv")
+    (made / "patients.csv").unlink()
+    assert main([*sampling, "--force"]) == 2 and (made / "thesis.csv").is_file()
 
 
 @pytest.mark.slow

@@ -93,6 +93,18 @@ def test_partners_are_of_the_same_bin():
     assert len(one) > 400 and (labels[cells[one]] == labels[cells[other]]).all()
 
 
+def test_records_that_obey_are_not_disturbed_without_need():
+    """Catches a shuffle of everything, which would undo how columns follow each other within bins."""
+    frame, cells = records()
+    found = placed(frame, cells, SCHEMA.rules, SCHEMA, np.random.default_rng(1))
+    assert (found["low"] == frame["low"]).mean() > 0.5
+    lawful = frame[~broken(frame)].reset_index(drop=True)
+    kept = {name: (cell[~broken(frame)], labels) for name, (cell, labels) in cells.items()}
+    pd.testing.assert_frame_equal(
+        placed(lawful, kept, SCHEMA.rules, SCHEMA, np.random.default_rng(1)), lawful
+    )
+
+
 def test_values_of_every_kind_are_read_as_rules_read_them():
     """Catches dates, categories, special codes or missing values that an exchange judges by other numbers."""
     limits = {"lower": "2010-01-01", "upper": "2019-12-31"}

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import release_marginals
+from scipy import stats
 
+from dpsynth.errors import ConfigError, DataError
 from dpsynth.synthesis import sampling as postprocess
 from dpsynth.synthesis.sampling import (
+    ascending,
     calibrated_records,
     exact_categories,
     exact_counts,
@@ -113,3 +116,52 @@ def test_exact_counts_are_unbiased():
     assert np.all(draws.sum(1) == 5) and np.all(np.abs(draws - 5 * p) < 1 + 1e-6)
     assert draws.mean(0) == pytest.approx(5 * p, abs=0.03)
     assert np.all(draws[:, 1] == 0)
+
+
+def test_ranks():
+    """Tied or unsorted ranks; a naive double argsort is the reference."""
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=200)
+    assert np.array_equal(ascending(values, rng), np.argsort(values))
+    tied = ascending(np.zeros(50), rng)
+    assert sorted(tied) == list(range(50)) and not np.array_equal(tied, np.arange(50))
+    some = rng.integers(0, 6, 300).astype(np.float32)
+    orders = np.array([ascending(some, rng) for _ in range(400)])
+    assert np.all(np.diff(some[orders], axis=1) >= 0)
+    # Among those that are tied every record comes first as often as any other.
+    first = np.bincount(orders[:, 0], minlength=300)[some == some.min()]
+    assert stats.chisquare(first).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_records(n):
+    """A crash or an invalid point where ranks mean nothing."""
+    enc = encoder()
+    rng = np.random.default_rng(6)
+    result = encoded(enc, *calibrated_records(rng.random((n, enc.layout.dim)), enc, rng))
+    assert result.shape == (n, enc.layout.dim) and np.all((result >= 0) & (result < 1.0 + 1e-7))
+    for start, stop in enc.layout.groups:
+        assert np.all(result[:, start:stop].sum(1) == 1)
+
+
+def test_one_record_draws_from_the_marginals():
+    """One record always at the median or the commonest category."""
+    enc = encoder()
+    rng = np.random.default_rng(7)
+    point = np.full((1, enc.layout.dim), 0.5)
+    draws = np.concatenate([encoded(enc, *calibrated_records(point, enc, rng)) for _ in range(1500)])
+    start, stop = enc.layout.groups[-1]
+    assert draws[:, start:stop].mean(0) == pytest.approx(enc.group_probabilities()[-1], abs=0.05)
+    assert np.histogram(draws[:, 1], 4, (0, 1))[0].min() > 300
+
+
+def test_bad_points():
+    """Points of another layout, not a number, or no marginals to match."""
+    enc = encoder()
+    rng = np.random.default_rng(9)
+    with pytest.raises(DataError, match="shape"):
+        calibrated_records(np.zeros((3, 1)), enc, rng)
+    with pytest.raises(DataError, match="not a finite"):
+        calibrated_records(np.full((3, enc.layout.dim), np.inf), enc, rng)
+    with pytest.raises(ConfigError, match="no marginals"):
+        calibrated_records(np.zeros((3, enc.layout.dim)), Encoder(SCHEMA, None), rng)

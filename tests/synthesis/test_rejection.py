@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import dpsynth
 from dpsynth import Column, DPMarginals, Schema
 from dpsynth.errors import RejectionError
+from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.synthesis.model import BLOCK, GeneratorModel
 from dpsynth.synthesis.sampling import Acceptance, margin
 from dpsynth.table.derived import parse_where
@@ -164,6 +165,29 @@ def test_few_more_records_are_drawn_than_are_kept(fitted):
     assert fitted.acceptance_.candidates < 1.3 * 6000
 
 
+def test_counts_that_noise_hides_ask_for_no_more_draws():
+    """Catches draws for the sake of noise: counts that are exact are sought with more of them."""
+    low, high = (Column(name=name, kind="integer", lower=0, upper=9) for name in ("low", "high"))
+    schema = Schema(columns=(low, high), constraints=("low <= high",))
+    drawn = []
+    for noise in (None, 300.0):
+        model = marginal_model(schema, [0.1] * 10, [0.1] * 10, noise=noise)
+        record = Acceptance()
+        assert len(model.sample(2000, np.random.default_rng(0), record=record)) == 2000
+        drawn.append(record.candidates)
+    assert drawn[1] < 0.5 * drawn[0]
+
+
+def test_the_noise_of_a_count_is_not_overrated(fitted):
+    """Catches samples that end too far from the counts, since more noise is assumed than was added."""
+    marginals = fitted.model_.encoder.marginals
+    release = MarginalsRelease(
+        schema=SCHEMA.modelled, n=marginals.n, noise_multiplier=marginals.noise_multiplier
+    )
+    exact = release.noise_std / marginals.n
+    assert 0.8 * exact < marginals.noise_share <= exact * (1 + 1e-9)
+
+
 def test_the_law_is_the_nearest_with_these_marginals():
     """Catches weights that keep the marginals but not the model's dependence: against IPF on the table."""
     columns = tuple(Column(name=n, kind="categorical", categories=("a", "b", "c")) for n in "xyz")
@@ -258,6 +282,15 @@ def test_what_is_nearly_impossible_is_said(monkeypatch, rules, where, sentence):
     assert record.candidates < 20_000 + 2 * BLOCK
 
 
+def test_rare_is_not_impossible():
+    """Catches a bound that gives up where patience suffices: one candidate in 300 obeys."""
+    yes = Column(name="rare", kind="binary", categories=("no", "yes"))
+    model = marginal_model(Schema(columns=(yes, COLUMNS[0])), [299 / 300, 1 / 300])
+    asked = parse_where("rare = yes", model.schema.columns)
+    frame = model.sample(500, np.random.default_rng(0), where=asked)
+    assert len(frame) == 500 and set(frame["rare"]) == {"yes"} and frame["age"].nunique() > 50
+
+
 @pytest.mark.parametrize("rules", [(), ("dbp < sbp",)])
 def test_memory_is_bounded_by_the_block(monkeypatch, rules):
     """Catches a long file that is drawn at once."""
@@ -273,6 +306,14 @@ def test_memory_is_bounded_by_the_block(monkeypatch, rules):
     where = parse_where("sex = F", model.schema.columns)
     sizes = [len(frame) for frame in model.blocks(9000, np.random.default_rng(0), block=3000, where=where)]
     assert sizes == [3000, 3000, 3000] and max(asked) <= 3000 and len(asked) > 4
+
+
+def test_every_block_is_drawn_anew():
+    """Catches records that repeat from the second or third block on, and blocks of another length."""
+    model = marginal_model(Schema(columns=tuple(c for c in COLUMNS if c.derived is None)))
+    blocks = list(model.blocks(1000, np.random.default_rng(5), block=150))
+    assert [len(block) for block in blocks] == pytest.approx(np.full(7, 1000 / 7), abs=1)
+    assert not pd.concat(blocks).duplicated().any()
 
 
 def test_without_rules_the_digest_is_the_old_one():

@@ -17,7 +17,8 @@ from pyarrow import parquet
 
 import dpsynth
 from dpsynth import parallel as cluster
-from dpsynth.errors import RejectionError
+from dpsynth.errors import InputError, RejectionError
+from dpsynth.synthesis import many_tables as partitioned
 from dpsynth.table.schema import Column, Schema
 
 __all__ = ["usual_umask"]
@@ -83,6 +84,13 @@ def test_a_seed_repeats_the_parts_and_a_saved_model_draws_them_too(model, client
     assert not unseeded[0].equals(unseeded[1])
 
 
+@pytest.mark.parametrize(("n", "partitions", "rows"), [(0, 2, [0, 0]), (1, 3, [0, 0, 1]), (5, None, [5])])
+def test_few_records(model, client, tmp_path, n, partitions, rows):
+    folder = model.sample_to_parts(tmp_path / "s", n, partitions=partitions, client=client)
+    assert [parquet.read_metadata(file).num_rows for file in sorted(folder.iterdir())] == rows
+    assert len(SCHEMA.check(pd.read_parquet(folder))) == n
+
+
 @pytest.mark.slow
 def test_conditions_and_constraints_hold_in_every_part(client, tmp_path):
     """Catches parts that forget the rules, and an acceptance that counts one part only."""
@@ -99,6 +107,25 @@ def test_conditions_and_constraints_hold_in_every_part(client, tmp_path):
     with pytest.raises(RejectionError, match="nearly impossible under the model"):
         ruled.sample_to_parts(tmp_path / "t", 400_000, client=client, where=never)
     assert not (tmp_path / "t").exists()
+
+
+def test_what_is_refused(model, client, tmp_path):
+    with pytest.raises(InputError, match="n_samples must be a whole number of at least 0, not -1"):
+        model.sample_to_parts(tmp_path / "s", -1, client=client)
+    with pytest.raises(InputError, match="partitions must be a whole number of at least 1, not 0"):
+        model.sample_to_parts(tmp_path / "s", 1, partitions=0, client=client)
+    with pytest.raises(InputError, match="no declared values fulfil it"):
+        model.sample_to_parts(tmp_path / "s", 1, client=client, where="age > 90")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine.txt").touch()
+    with pytest.raises(InputError, match="exists and is not empty"):
+        model.sample_to_parts(tmp_path / "s", 1, client=client)
+    assert [file.name for file in tmp_path.iterdir()] == ["s"]
+
+
+def test_a_void_guarantee_lies_in_the_folder(client, tmp_path):
+    folder = fitted(epsilon=None).sample_to_parts(tmp_path / "s", 10, client=client)
+    assert (folder / "NOT_PRIVATE.txt").read_text().startswith("NOT PRIVATE")
 
 
 def test_parts_may_be_read_by_others_under_a_guarantee(model, client, tmp_path, usual_umask):
@@ -129,3 +156,12 @@ def test_a_worker_killed_while_it_draws_is_survived(model, client, tmp_path):
     assert sorted(file.name for file in parts.iterdir()) == sorted(file.name for file in whole.iterdir())
     for file in whole.iterdir():
         assert file.read_bytes() == (parts / file.name).read_bytes()
+
+
+def test_default_number_of_parts():
+    assert [sum(1 for _ in partitioned.part_files(n, None, 0)) for n in (0, 1, 10**6, 10**6 + 1)] == [
+        1,
+        1,
+        1,
+        2,
+    ]

@@ -80,6 +80,23 @@ def test_a_survival_study_buys_its_curve_within_its_share(few_draws):
     assert curve.times[-1] == 200.0 and ((curve.upper - curve.lower)[:10] > 0).all()
 
 
+def test_studies_leave_the_rest_in_proportion():
+    """A share of the studies that is taken from the tables alone."""
+    plain, declared = fitted(studies=[]), fitted(share=0.36)
+    for before, after in zip(plain.ledger_.entries, declared.ledger_.entries[:3], strict=True):
+        if "multiplier" in str(before.event):
+            ratio = after.event.noise_multiplier / before.event.noise_multiplier
+            assert ratio == pytest.approx(1 / np.sqrt(0.64), rel=0.02)
+
+
+def test_the_effects_are_found():
+    """Effects of another sign or size; age and urea are strong here, sex has none."""
+    told = {row["term"]: row for row in fitted(random_state=1).estimates_[0].effects()}
+    assert told["age"]["lower"] > 1.0 and told["age"]["lower"] < np.exp(0.04) < told["age"]["upper"]
+    assert told["urea (per doubling)"]["lower"] < np.exp(0.5) < told["urea (per doubling)"]["upper"]
+    assert told["sex: M vs F"]["lower"] < 1 < told["sex: M vs F"]["upper"]
+
+
 def test_the_expected_widening_is_near():
     """A width told beforehand that has nothing to do with what comes out."""
     model = fitted(epsilon=1.0, random_state=0)
@@ -149,6 +166,17 @@ def test_combining_a_studys_tables_gives_its_estimates_back():
     told, found = model.estimates_[0], combined(model, 60, 4000)
     assert np.abs((found.estimate - told.coefficients) / told.std_errors).max() < 0.5
     np.testing.assert_allclose(found.std_error, told.std_errors, rtol=0.3)
+
+
+def test_tables_for_a_study_differ_and_obey_the_schema():
+    """One table m times, or values that the schema does not know."""
+    model = fitted(random_state=0)
+    first, second = model.sample_many(2, 200, study="died", random_state=3)
+    assert not first.equals(second)
+    for table in (first, second):
+        assert table.equals(SCHEMA.conform(table).frame) and len(table) == 200
+    with pytest.raises(InputError, match="not declared before the fit"):
+        model.sample_many(2, study="survival")
 
 
 def test_constraints_that_the_draws_break_lose_nothing(monkeypatch):

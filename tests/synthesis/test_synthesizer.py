@@ -22,11 +22,12 @@ from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, Tra
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files.codec import arrays_digest
 from dpsynth.files.storage import sealed
+from dpsynth.marginals.features import PRODUCT_STEP
 from dpsynth.privacy import Ledger
-from dpsynth.privacy.noise import secure_generator
+from dpsynth.privacy.noise import STEP, secure_generator
 from dpsynth.runs.pipeline import Origin
 from dpsynth.synthesis import synthesizer, training
-from dpsynth.synthesis.check_inputs import outcome_in_noise
+from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
 from dpsynth.synthesis.generators import GENERATORS, estimator
 from dpsynth.table.kinds.category import TEXT_DTYPE
 from dpsynth.wgan.training import initial_state
@@ -131,6 +132,13 @@ def test_released_marginals_are_exact(fitted):
     p = fitted.model_.encoder.marginals.probabilities[2]
     shares = frame["group"].value_counts(normalize=True).reindex(["a", "b", "c"]).to_numpy()
     np.testing.assert_allclose(shares, p, atol=1 / 5000 + 1e-9)
+
+
+def test_few_records_follow_the_distribution_too(fitted):
+    """Catches rank matching on few rows, which would make every single record the median."""
+    ages = [int(fitted.sample(1)["age"].iloc[0]) for _ in range(12)]
+    assert np.std(ages) > 5
+    assert fitted.sample(0).shape == (0, 4)
 
 
 @pytest.fixture(scope="module")
@@ -289,6 +297,14 @@ def test_a_table_of_fewer_than_two_rows_is_refused_before_anything_is_spent(rows
     assert not hasattr(model, "ledger_")
 
 
+def test_more_rows_than_exact_sums_hold_are_refused():
+    """Catches a budget spent on a table whose sums of fractions or of products are too large to be exact."""
+    check_rows(400_000_000, SCHEMA.with_n_public(400_000_000), accept=False)
+    with pytest.raises(DataError, match=r"400,000,001 rows \(confidential\), and sums are exact"):
+        check_rows(400_000_001, SCHEMA.with_n_public(400_000_000), accept=True)
+    assert 400_000_000 / STEP < 2**53 and 400_000_000 / PRODUCT_STEP < 2**63
+
+
 @pytest.mark.parametrize("n_public", [None, 30])
 def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
     """Catches a fit of noise without a word, and a private number of rows that is not marked."""
@@ -390,6 +406,14 @@ def test_the_ledger_says_what_drew_the_noise():
     assert model.ledger_.generators[1:] == ("PCG64DXSM, which is not cryptographic",)
 
 
+def test_no_epsilon_is_not_private_everywhere(monkeypatch):
+    """Catches a noiseless run that looks like a private one."""
+    monkeypatch.setattr(training, "train_generator", untrained)
+    model = DPWGANGP(epsilon=None, steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    assert model.ledger_.not_private and "NOT PRIVATE" in str(model.guarantee())
+    assert model.ledger_.epsilon(1e-5) == np.inf
+
+
 @PROJECTED
 def test_a_seed_is_not_kept_and_never_gives_the_same_noise_twice(tmp_path):
     """Catches a released seed, and a second fit whose noise is the first one's: their difference is exact."""
@@ -404,6 +428,19 @@ def test_a_seed_is_not_kept_and_never_gives_the_same_noise_twice(tmp_path):
     assert not np.allclose(first, model.model_.encoder.marginals.probabilities[0])
     streams = [model._generator(*place).random(3).tolist() for place in ((0,), (3,), (3, 10), (3, 20))]
     assert len({tuple(s) for s in streams}) == 4
+
+
+def test_outputs_without_a_guarantee_say_so(tmp_path):
+    """Catches a table or a model of an unprotected fit that passes for a private one."""
+    plain = {"pairwise_statistics": False}
+    model = dp_marginals(epsilon=None, **plain).fit(table(), schema=SCHEMA)
+    model.sample_to(tmp_path / "s.csv", 10)
+    model.save(tmp_path / "m")
+    for name in ("s.csv.NOT_PRIVATE.txt", "m/NOT_PRIVATE.txt"):
+        assert (tmp_path / name).read_text().startswith("NOT PRIVATE")
+    private = dp_marginals(epsilon=1.0, **plain).fit(table(), schema=SCHEMA)
+    private.sample_to(tmp_path / "t.csv", 10)
+    assert not (tmp_path / "t.csv.NOT_PRIVATE.txt").exists()
 
 
 @PROJECTED
@@ -530,6 +567,16 @@ def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     assert (tmp_path / "c").stat().st_mode & 0o077 == 0
 
 
+def test_a_checkpoint_replaces_no_other_folder(tmp_path):
+    """Catches Ctrl-C that deletes whatever folder was named."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/patients.csv").write_text("age\n40\n")
+    model = DPWGANGP(steps=20, training=SMALL)
+    with pytest.raises(InputError, match="holds other files"):
+        model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "mine")
+    assert (tmp_path / "mine/patients.csv").exists()
+
+
 def test_streaming_to_files(fitted, tmp_path):
     """Catches blocks that are lost or repeated between sampling and file."""
     fitted.sample_to(tmp_path / "s.parquet", 2500)
@@ -587,6 +634,25 @@ def test_noise_shapes_without_a_proof_are_refused(options):
         DPWGANGP(**options).fit(table(), schema=SCHEMA)
 
 
+def test_bad_arguments_are_named():
+    """Catches a wrong argument that fails deep inside, after records were read."""
+    for options, named in [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": "3"}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0.0}, "delta"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 1.5}, "steps"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"noise_shape": "round"}, "noise_shape"),
+        ({"training": {"average": 2}}, "training"),
+    ]:
+        with pytest.raises(InputError, match=named):
+            DPWGANGP(**options).fit(table(), schema=SCHEMA)
+
+
 def test_a_damaged_model_is_one_sentence(fitted, tmp_path):
     """Catches a traceback from a truncated or foreign folder."""
     fitted.save(tmp_path / "m")
@@ -601,6 +667,45 @@ def test_a_damaged_model_is_one_sentence(fitted, tmp_path):
     np.savez(tmp_path / "m/model.npz")
     with pytest.raises(DataError, match="damaged model"):
         dpsynth.load(tmp_path / "m")
+
+
+def test_numpy_arguments_can_be_saved(tmp_path):
+    """Catches a fit that is paid for and then cannot be written down."""
+    given = {"pairwise_statistics": False}
+    model = dp_marginals(np.float64(2.0), np.float64(1e-5), **given).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    assert dpsynth.load(tmp_path / "m").epsilon == 2.0
+    said = "DPMarginals(delta=1e-05, epsilon=2.0)"
+    assert repr(dpsynth.load(tmp_path / "m")) == said
+
+
+def test_a_delta_below_the_accounting_is_refused():
+    """Catches a misleading sentence for a delta that no grid can resolve."""
+    with pytest.raises(PrivacyError, match="smaller than the accounting can resolve"):
+        DPMarginals(delta=1e-30).fit(table(), schema=SCHEMA)
+    with pytest.warns(OwnerWarning, match="n_public is 1,000,000,000"):
+        model = dp_marginals(pairwise_statistics=False).fit(
+            table(), schema=SCHEMA.with_n_public(10**9), accept_n_public=True
+        )
+    assert model.delta_ == 1e-11
+
+
+def test_rows_picked_by_the_seed_of_their_sample_are_like_all(fitted):
+    """A sample put in order by the very numbers that somebody else's seed picks rows by.
+
+    Rows are drawn column by column, so that who meets the order of a column's draws picks what is in it.
+    """
+    n, few = 20_000, 4_000
+    for seed in range(3):
+        frame = fitted.sample(n, random_state=seed)
+        for values in ((frame["died"] == "yes").to_numpy(), frame["dose"].isna().to_numpy()):
+            p = values.mean()
+            for picked in (
+                np.random.default_rng(seed).choice(n, size=few, replace=False),
+                np.random.default_rng(seed).permutation(n)[:few],
+            ):
+                deviation = np.sqrt(p * (1 - p) / few)
+                assert abs(values[picked].mean() - p) < 4.5 * deviation
 
 
 def test_columns_that_noise_has_flattened_are_named():
@@ -677,16 +782,3 @@ def test_special_codes_come_out_as_often_as_they_went_in():
     few = frame[:200]
     report = dpsynth.evaluate(made[:200], train=few, test=few, schema=schema, seed=0)
     assert "nan" not in report.to_markdown()
-
-
-def test_outputs_without_a_guarantee_say_so(tmp_path):
-    """Catches a table or a model of an unprotected fit that passes for a private one."""
-    plain = {"pairwise_statistics": False}
-    model = dp_marginals(epsilon=None, **plain).fit(table(), schema=SCHEMA)
-    model.sample_to(tmp_path / "s.csv", 10)
-    model.save(tmp_path / "m")
-    for name in ("s.csv.NOT_PRIVATE.txt", "m/NOT_PRIVATE.txt"):
-        assert (tmp_path / name).read_text().startswith("NOT PRIVATE")
-    private = dp_marginals(epsilon=1.0, **plain).fit(table(), schema=SCHEMA)
-    private.sample_to(tmp_path / "t.csv", 10)
-    assert not (tmp_path / "t.csv.NOT_PRIVATE.txt").exists()

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 
+from dpsynth.errors import RejectionError
 from dpsynth.patients.files import PatientFile
 from dpsynth.patients.histories import (
     RATIOS,
@@ -19,9 +20,10 @@ from dpsynth.patients.histories import (
     patient_table,
     visit_tables,
 )
-from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.schema import PRESENCE_CLASSES, PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
+from dpsynth.synthesis import rows as row_draws
 from dpsynth.synthesis.parts.rows import VisitsRelease
 from dpsynth.synthesis.rows import (
     Trajectories,
@@ -73,6 +75,29 @@ def test_a_synthetic_patient_has_the_drawn_levels(drawn):
     assert together.corr().iloc[0, 1] > 0.8
 
 
+def test_patients_of_every_block_have_their_own_levels(monkeypatch):
+    """Catches patients that are lost, come twice or have others' levels from the second or third block on."""
+    model, levels = exact(visits(23, seed=3))
+    monkeypatch.setattr(row_draws, "_BLOCK", 5)
+    rows = draw_rows(model, levels, np.random.default_rng(1), before=100)
+    assert rows["id"].drop_duplicates().tolist() == list(range(101, 124))
+    found = patient_table(rows, VISITS)
+    for name in ("rows", "sex", "day first"):
+        assert (found[name] == levels[name]).all()
+    assert not rows.duplicated(["day", "lab", "grade", "weight"]).any()
+
+
+def test_numbers_have_the_decimals_of_a_file():
+    """Catches 3.8000000000000003 for 3.8."""
+    columns = [
+        column.model_copy(update={"decimals": 1}) if column.name == "weight" else column
+        for column in VISITS.columns
+    ]
+    schema = VISITS.model_copy(update={"columns": tuple(columns)})
+    weight = draw_rows(*exact(visits(100, seed=3), schema), np.random.default_rng(1))["weight"].dropna()
+    assert weight.tolist() == weight.round(1).tolist()
+
+
 def test_rows_follow_the_released_tables(drawn):
     """Catches axes that change places, and chains that start or go on wrongly."""
     _, rows, _ = drawn
@@ -121,6 +146,21 @@ def test_gaps_that_are_hardly_counted_are_those_before_the_same_kind():
     np.testing.assert_allclose(ratios(gaps_of_kinds(counts, 0.0), counts)[1:] * everyone, exact_ones)
 
 
+def test_a_model_of_no_patient_draws_nobody():
+    """Catches a crash where no patient is asked for."""
+    model, levels = exact(visits(50))
+    rows = draw_rows(model, levels.iloc[:0], np.random.default_rng(0))
+    assert len(rows) == 0 and list(rows.columns) == ["id", *VISITS.names]
+
+
+def test_unmeasured_variables_stay_unmeasured():
+    """Catches a value for a patient of whom none was drawn."""
+    frame = visits(200).assign(lab=np.nan)
+    model, levels = exact(frame)
+    assert (levels["lab measured"] == PRESENCE_CLASSES[0]).all()
+    assert pd.isna(draw_rows(model, levels, np.random.default_rng(0))["lab"]).all()
+
+
 @pytest.fixture(scope="module")
 def stayed():
     model, levels = exact(stays(1500, seed=5), STAYS)
@@ -167,6 +207,15 @@ def test_a_row_that_breaks_a_rule_stays_a_row_of_its_files():
     assert rows["weight"].max() <= 62 < frame["weight"].quantile(0.7)
     assert not rows.loc[rows["weight"].isna(), "grade"].notna().any()
     assert rows["weight"].notna().mean() == pytest.approx(frame["weight"].notna().mean(), abs=0.02)
+
+
+def test_rules_that_no_row_obeys_are_refused(stayed):
+    """Catches a loop without an end."""
+    levels, _ = stayed
+    schema = STAYS.model_copy(update={"constraints": ("sbp < 61",)})
+    model = dataclasses.replace(exact(stays(200), STAYS)[0], schema=schema)
+    with pytest.raises(RejectionError, match="sbp < 61"):
+        draw_rows(model, levels.iloc[:50], np.random.default_rng(0))
 
 
 def test_variables_of_a_row_move_together(stayed):

@@ -8,6 +8,23 @@ import pytest
 from dpsynth.errors import DataError
 from dpsynth.table.coded import CodedTable, Codes
 from dpsynth.table.column import Column
+from dpsynth.table.grid import Grid
+
+
+def test_columns_of_many_steps_have_room_for_their_numbers():
+    """Catches a number of a step that is cut to four bytes."""
+    column = Column(name="t", kind="datetime", lower="1900-01-01", upper="2100-01-01", step=1)
+    codes = Codes.of(column, pd.Series(pd.to_datetime(["2099-12-31 23:59:59"])))
+    assert codes.number.tolist() == [column.n_values - 2] and codes.number[0] > 2**31
+
+
+def test_many_special_codes_have_room_for_their_numbers():
+    """Catches a number of a special code that is cut to one byte: a value or another code."""
+    special = tuple(float(-1 - k) for k in range(200))
+    column = Column(name="x", kind="integer", lower=0, upper=9, special=special, missing=True)
+    codes = Codes.of(column, pd.Series([-1, -128, -129, -200, None, 9], dtype="Int64"))
+    assert codes.apart.tolist() == [0, 127, 128, 199, 200, -1]
+    assert Grid.from_column(column).cells(codes).tolist() == [10, 137, 138, 209, 210, 9]
 
 
 def test_a_block_has_the_codes_of_its_rows(monkeypatch):

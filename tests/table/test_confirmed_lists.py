@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import report_sources as sources
 from modes import mode, usual_umask
 
 from dpsynth.errors import SchemaError
@@ -15,6 +16,7 @@ from dpsynth.evaluation.results import Evaluation
 from dpsynth.evaluation.tables import Tables
 from dpsynth.patients.inference import infer_patient_schema
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.pipeline import Origin
 from dpsynth.table.files import read_table
 from dpsynth.table.inference import infer_schema
 from dpsynth.table.schema import Column, Schema
@@ -52,6 +54,14 @@ def test_deleting_unreviewed_confirms_no_list() -> None:
     named = infer_schema(clinics()).schema.mark_reviewed(["clinic", "age"])
     assert not named["clinic"].unconfirmed and set(named.unreviewed) == {"died"}
     assert Schema.from_yaml(named.to_yaml()) == named and "reviewed: true" in named.to_yaml()
+
+
+def test_patients_lists_are_asked_for_as_well() -> None:
+    """Catches a draft of patients with several rows that confirms by silence."""
+    rows = clinics().assign(patient=[f"p{i // 2}" for i in range(400)])
+    drafted = infer_patient_schema(rows, unit="patient")
+    assert any("is this list public" in remark.text for remark in drafted.questions)
+    assert drafted.schema.table["clinic"].unconfirmed
 
 
 def test_codes_are_confirmed_as_lists_are() -> None:
@@ -131,6 +141,14 @@ def test_the_count_of_rare_values_is_for_the_owner_alone() -> None:
     assert "rare_categories" in json.dumps(report.to_dict())
     assert "rare" not in json.dumps(report.released().to_dict()) and "fewer" not in str(report.released())
     assert report.released().table["unconfirmed"] == "clinic"
+
+
+def test_a_report_names_the_lists_that_nobody_confirmed() -> None:
+    """Catches a run whose report leaves out which lists are unconfirmed, and so calls them handled."""
+    origin = Origin(sources.ledger_of(), sources.DELTA)
+    facts = {"name": "x", "size": {}, "outcome": None, "config": {}, "seconds": {}}
+    for confirmed, named in ((False, "clinic"), (True, "")):
+        assert origin.report(schema(confirmed), **facts).table["unconfirmed"] == named
 
 
 def _readers(frame: pd.DataFrame, folder: Path) -> dict[str, pd.DataFrame]:

@@ -195,6 +195,17 @@ def test_an_error_about_a_line_or_a_derived_value_is_for_the_owner(tmp_path):
         add_derived(pd.DataFrame({"a": [1.0], "b": [np.nan]}), schema.formulas, schema.columns)
 
 
+def test_a_special_code_in_float32_is_the_code():
+    """Catches codes that a file of single precision holds inexactly, and that were clipped."""
+    schema = Schema(
+        columns=(Column(name="t", kind="continuous", lower=30, upper=45, decimals=1, special=(99.9,)),)
+    )
+    frame = pd.DataFrame({"t": np.array([36.5, 99.9, 50.0], dtype=np.float32)})
+    conformed = schema.conform(frame)
+    assert conformed.frame["t"].tolist() == [36.5, 99.9, 45.0] and conformed.clipped["t"] == 1
+    assert frame["t"].tolist() == [36.5, np.float32(99.9), 50.0]
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, object])
 def test_a_number_near_a_special_code_is_no_code(dtype):
     """Catches a tolerance around codes, by which a number that the bounds allow is lost."""

@@ -16,7 +16,7 @@ from dpsynth.table.derived import parse_where
 from dpsynth.table.files import read_table, write_table
 from dpsynth.table.grid import Grid
 from dpsynth.table.inference import infer_schema, limits_of_data
-from dpsynth.table.kinds.date import cycle_places, from_moments, moment, moment_text
+from dpsynth.table.kinds.date import cycle_places, from_moments, moment, moment_text, text_moments
 from dpsynth.table.schema import Schema
 
 BORN = Column(name="born", kind="date", lower="1900-01-01", upper="2019-12-31", missing=True)
@@ -54,6 +54,17 @@ def test_numbers_of_dates_are_those_of_the_standard_library(value):
     ]
     assert places == [value.weekday(), value.month - 1, value.hour]
     assert cycle_places(np.array([days]), "date", "weekday")[0] == value.weekday()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["%d/%m/%Y", "%m/%d/%Y %H:%M", "%d-%b-%Y", "%Y%m%d"])
+@given(MOMENTS)
+def test_a_declared_format_reads_what_strftime_writes(pattern, value):
+    """Catches day and month that change places, and a format that stops ISO text from being read."""
+    value = value.replace(second=0) if "%H" in pattern else value.replace(hour=0, minute=0, second=0)
+    texts = pd.Series([value.strftime(pattern), value.isoformat(" "), "soon"], dtype=object)
+    read = text_moments(texts, "datetime", pattern)
+    assert read[0] == read[1] == moment(value, "datetime") and np.isnan(read[2])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -106,6 +117,50 @@ def test_a_cell_that_is_no_date_is_one_sentence(cells, sentence):
     with pytest.raises(DataError, match="column 'came'") as caught:
         schema().select(["came"]).conform(pd.DataFrame({"came": pd.Series(cells, dtype=object)}))
     assert sentence in str(caught.value) and "confidential" in str(caught.value)
+
+
+def test_a_wrong_field_is_one_sentence():
+    """Catches bounds that are read as numbers, fields without effect, and formats that swap day and month."""
+    for fields, sentence in [
+        ({"lower": 2010}, "lower must be a date such as 2010-01-31, got 2010"),
+        ({"lower": "2010-02-30"}, "lower must be a date such as 2010-01-31, got '2010-02-30'"),
+        ({"upper": "2012-01-01 10:00"}, "upper has a time of day"),
+        ({"lower": "2015-01-01"}, "lower must be less than upper, got 2015-01-01 and 2012-12-31"),
+        ({"step": 7}, "a whole number of steps of 7 above lower, got 2010-01-01 and 2012-12-31"),
+        ({"step": 0.5}, "step must be a whole number of days"),
+        ({"scale": "log"}, "scale is not allowed for kind 'date'"),
+        ({"special": (3,)}, "special is not allowed for kind 'date'"),
+        ({"unit": "days"}, "unit is not allowed for kind 'date'"),
+        ({"format": "%d/%m"}, "must hold year, month and day"),
+        ({"format": "%Y-%d-%m"}, "reads ISO dates as other dates"),
+        ({"format": "%d/%m/%Y %z"}, "may not hold a time zone"),
+        ({"format": "%d/%m/%y"}, "must hold years of four digits"),
+        ({"cycles": ("hour",)}, "cycles may name 'hour' if a whole number of steps is an hour"),
+        ({"cycles": ("month", "month")}, "cycles names 'month' twice"),
+        ({"missing": True, "missing_codes": (9,)}, "missing_codes must be a date such as 2010-01-31, got 9"),
+        ({"kind": "integer", "lower": 0, "upper": 1, "cycles": ("month",)}, "cycles are not allowed"),
+        ({"kind": "integer", "lower": 0, "upper": 1, "unit": "date"}, "unit must not be 'date'"),
+    ]:
+        known = {"kind": "date", "lower": "2010-01-01", "upper": "2012-12-31"}
+        with pytest.raises(SchemaError, match="column 'x'") as caught:
+            Column(name="x", **known | fields)
+        assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_yaml_keeps_dates_as_dates():
+    """Catches a schema that is written with numbers of days, or not read back."""
+    own = schema(
+        Column(
+            name="shift", kind="datetime", lower="2010-01-01", upper="2010-01-02", step=1800, cycles=("hour",)
+        ),
+        constraints=("born <= came",),
+    )
+    text = own.to_yaml()
+    assert Schema.from_yaml(text) == own and Schema.from_yaml(text).digest() == own.digest()
+    assert "upper: '2019-12-31'" in text and "14610" not in text
+    flow = Schema.from_yaml("columns:\n- {name: a, kind: date, lower: 2010-01-01, upper: 2010-12-31}\n")
+    assert flow["a"].allowed == "2010-01-01 to 2010-12-31"
+    assert own["shift"].allowed == "2010-01-01 00:00 to 2010-01-02 00:00 in steps of 1800 seconds"
 
 
 def test_rules_and_formulas_are_those_of_pandas():
@@ -242,3 +297,14 @@ def test_a_draft_finds_dates_and_their_format():
     read = draft.schema.check(texts)
     assert (read["us"] == table["came"]).all() and (read["stamp"] == table["seen"]).all()
     assert limits_of_data(draft.schema, read)["iso"] == ("lower", "upper")
+
+
+def test_sdv_metadata_of_dates():
+    """Catches a datetime that loses its format, and bounds of records that count as public."""
+    metadata = {"columns": {"came": {"sdtype": "datetime", "datetime_format": "%d/%m/%Y"}}}
+    table = pd.DataFrame({"came": ["03/04/2012", "25/12/2012"]})
+    found = Schema.from_sdv(metadata, table)["came"]
+    assert (found.kind, found.format, found.unreviewed) == ("date", "%d/%m/%Y", ("lower", "upper", "missing"))
+    assert found.allowed == "2012-04-03 to 2012-12-25"
+    known = {"came": {"lower": "2010-01-01", "upper": "2019-12-31"}}
+    assert Schema.from_sdv(metadata, known=known)["came"].unreviewed == ()

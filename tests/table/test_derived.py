@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import DataError, SchemaError
+from dpsynth.table.derived import snapped
 from dpsynth.table.schema import Column, Schema
 
 
@@ -41,6 +42,50 @@ def test_rounded_to_the_step_clipped_and_missing() -> None:
         False,
     ]
     assert str(made["class"].dtype) == "Int64"
+
+
+def test_steps_are_the_decimals_that_a_file_holds() -> None:
+    """Would catch 0.30000000000000004 in a file of tenths."""
+    tenths = Column(name="d", kind="continuous", lower=0, upper=1, decimals=1)
+    assert snapped(tenths, np.linspace(0.04, 1.04, 11)).tolist() == [k / 10 for k in range(11)]
+
+
+def test_a_column_that_is_there_stays_and_one_of_another_order_is_computed() -> None:
+    """Would catch a real table's own values overwritten, or a formula computed before its inputs."""
+    schema = Schema(columns=(derived("twice + 1"), number("twice", 0, 99, derived="2 * x"), number("x")))
+    assert schema.conform(pd.DataFrame({"x": [2.0]})).frame.iloc[0].tolist() == [5.0, 4.0, 2.0]
+    given = pd.DataFrame({"x": [2.0], "twice": [7.0]})
+    assert schema.conform(given).frame.iloc[0].tolist() == [8.0, 7.0, 2.0]
+
+
+def test_flags_add_up() -> None:
+    """Would catch categories read by their place (0, 1) where they are numbers (a count of conditions)."""
+    flags = (
+        Column(name="a", kind="binary", categories=(1, 2)),
+        Column(name="b", kind="binary", categories=(False, True)),
+    )
+    schema = Schema(columns=(*flags, Column(name="n", kind="integer", lower=0, upper=9, derived="a + 3 * b")))
+    assert schema.conform(pd.DataFrame({"a": [1, 2], "b": [True, False]})).frame["n"].tolist() == [4, 2]
+
+
+def test_a_bad_formula_is_one_sentence() -> None:
+    """Would catch a traceback, code that runs, or a formula that fails after the budget is spent."""
+    for column, sentence in [
+        (derived("x + pulse"), "'pulse' is not a column (columns: x, sex, d)"),
+        (derived("d + x"), "derived columns need one another: 'd'"),
+        (derived("1 / (x - 5)"), "it divides by x - 5, which the declared bounds allow to be 0"),
+        (derived("(x - 5) ** -2"), "it divides by a power of x - 5"),
+        (derived("log(x - 1)"), "it takes the logarithm of x - 1, which can be 0"),
+        (derived("sqrt(x - 2)"), "it takes the square root of x - 2, which can be -1"),
+        (derived("(x - 2) ** 0.5"), "which can be -1, with an exponent not whole"),
+        (derived("exp(x * 1000)"), "exp(x * 1000) can be too large to compute"),
+        (derived("x * 100", 1, 9), "it gives 100 to 900, but the declared bounds are 1 and 9"),
+    ]:
+        sex = Column(name="sex", kind="binary", categories=("F", "M"))
+        with pytest.raises(SchemaError) as caught:
+            Schema(columns=(number("x"), sex, column))
+        assert sentence in str(caught.value) and "\n" not in str(caught.value)
+        assert "column 'd': derived" in str(caught.value) or "need one another" in str(caught.value)
 
 
 def test_a_comparison_is_one_where_it_holds_and_missing_where_unknown() -> None:

@@ -32,6 +32,13 @@ def test_even_draws_have_even_counts():
     assert np.abs(rough - expected).max() > 5
 
 
+def test_order_of_records_carries_nothing():
+    """Even draws that come out sorted: neighbours in the frame must be unrelated."""
+    rng = np.random.default_rng(2)
+    drawn = draw_conditional(np.ones((1, 50)), np.zeros(5000, dtype=int), rng)
+    assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.06
+
+
 def test_edges():
     """No records, one entry, a group without weight, or an entry without weight that is drawn."""
     rng = np.random.default_rng(3)

@@ -7,6 +7,7 @@ from releases import release_marginals
 from scipy import stats
 from stored import read_back
 
+from dpsynth.errors import ConfigError, DataError
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.encoder import Encoder
@@ -105,6 +106,15 @@ def test_copula_coordinates_are_uniform():
     assert stats.kstest(scaled[:, 1], "uniform").pvalue < 1e-6
 
 
+def test_minmax_values_by_hand():
+    """A scaling by anything but the public bounds."""
+    schema = Schema(columns=(Column(name="x", kind="continuous", lower=-10, upper=30),))
+    points = Encoder(schema, None).transform(
+        CodedTable(pd.DataFrame({"x": [-10.0, 0.0, 30.0]})), np.random.default_rng(0)
+    )
+    assert points.ravel().tolist() == [0.0, 0.25, 1.0]
+
+
 class Middle:
     """A generator that always gives the middle, so that equal records get equal points."""
 
@@ -162,3 +172,32 @@ def test_state_round_trip(copula):
     points = rng.random((50, encoder.layout.dim))
     first = encoder.inverse_transform(points, np.random.default_rng(0))
     pd.testing.assert_frame_equal(first, again.inverse_transform(points, np.random.default_rng(0)))
+
+
+def test_bad_arguments():
+    """Points of another layout, and marginals of other columns."""
+    encoder = Encoder(SCHEMA, None)
+    with pytest.raises(DataError, match=r"shape \(2, 3\)"):
+        encoder.inverse_transform(np.zeros((2, 3)), np.random.default_rng(0))
+    with pytest.raises(DataError, match="row 1: a coordinate"):
+        encoder.inverse_transform(np.full((1, encoder.layout.dim), np.nan), np.random.default_rng(0))
+    other = encoder_of(table(5, np.random.default_rng(0))).marginals
+    with pytest.raises(ConfigError, match="marginals are of the columns"):
+        Encoder(SCHEMA.select(["died"]), other)
+
+
+def test_column_of_one_value():
+    """Division by zero where a grid has one cell only."""
+    schema = Schema(
+        columns=(
+            Column(name="x", kind="categorical", categories=("only",)),
+            Column(name="y", kind="continuous", lower=0, upper=1, cells=1),
+        )
+    )
+    frame = pd.DataFrame({"x": ["only"] * 3, "y": [0.0, 0.5, 1.0]})
+    released = release_marginals(frame, schema, noise_multiplier=1.0, n=3, rng=np.random.default_rng(0))
+    for marginals in (released, None):
+        encoder = Encoder(schema, marginals)
+        rng = np.random.default_rng(1)
+        back = encoder.inverse_transform(encoder.transform(CodedTable(schema.conform(frame).frame), rng), rng)
+        assert back["y"].to_numpy() == pytest.approx([0.0, 0.5, 1.0], abs=1e-6)

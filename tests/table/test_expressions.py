@@ -280,6 +280,14 @@ def test_bad_rules_are_one_sentence(text: str, sentence: str) -> None:
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_the_longest_rule_is_read() -> None:
+    """Would catch nested brackets that pass the limit of words and end in a RecursionError."""
+    text = "(" * 73 + "sbp < 9" + ")" * 73
+    assert parse_rule(text, SCHEMA.columns).broken(FRAME).tolist() == [False, False, False, True]
+    text = "not " * 146 + "sbp < 9"
+    assert parse_rule(text, SCHEMA.columns).broken(FRAME).tolist() == [False, False, False, True]
+
+
 def test_a_bad_formula_is_one_sentence() -> None:
     """Would catch a traceback, code that runs, or a formula that silently means something else."""
     for text, sentence in [
@@ -312,6 +320,16 @@ def test_a_bad_formula_is_one_sentence() -> None:
         with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
             parse(text, (Column(name="x", kind="continuous", lower=1, upper=9), sex))
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 100 + "x" + ")" * 100, "-" * 149 + "x", "x" + " ** x" * 74, "abs(" * 100 + "x" + ")" * 100]
+)
+def test_the_deepest_formula_is_read(text: str) -> None:
+    """Would catch a text within the limits that ends in a RecursionError."""
+    column = Column(name="x", kind="continuous", lower=0, upper=2)
+    formula = parse(text, [column])
+    assert abs(formula.value(lambda _: np.ones(1))[0]) == 1 and abs(formula.interval({"x": (1, 1)})[0]) == 1
 
 
 def test_a_hostile_text_ends_in_a_sentence() -> None:

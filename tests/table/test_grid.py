@@ -128,6 +128,30 @@ def test_interval_cells_hold_the_same_number_of_steps():
     assert set(np.diff(grid.starts)) == {5}
 
 
+def test_log_cells_have_equal_ratio():
+    """A log scale that is spaced linearly."""
+    grid = Grid.from_column(Column(name="x", kind="continuous", lower=0.1, upper=10, scale="log", cells=8))
+    assert np.allclose(np.diff(np.log(grid.edges)), np.log(100) / 8)
+
+
+def test_public_rule_of_cells():
+    """A grid that depends on anything but the schema, or ignores `cells`."""
+    few = Column(name="x", kind="integer", lower=0, upper=100)
+    many = Column(name="x", kind="integer", lower=0, upper=1000)
+    assert Grid.from_column(few).size == 101
+    assert Grid.from_column(many).size == 64
+    assert Grid.from_column(few, max_values=50, default_cells=10).size == 10
+    assert Grid.from_column(Column(name="x", kind="integer", lower=0, upper=100, cells=7)).size == 7
+
+
+def test_bounds_go_to_the_end_cells():
+    """Values on or beyond a bound that fall off the grid."""
+    grid = Grid.from_column(Column(name="x", kind="continuous", lower=0, upper=1, cells=4))
+    assert grid.encode(pd.Series([-5.0, 0.0, 1.0, 9.0])).tolist() == [0, 0, 3, 3]
+    decoded = grid.decode([0, 3], [0.0, np.nextafter(1, 0)])
+    assert decoded[0] == 0 and decoded[1] <= 1
+
+
 def test_bad_values_are_named():
     """An unknown category or an undeclared missing value that is counted in some cell in silence."""
     grid = Grid.from_column(Column(name="sex", kind="binary", categories=("F", "M")))
@@ -137,6 +161,13 @@ def test_bad_values_are_named():
         grid.encode(pd.Series([None, "F"]))
     with pytest.raises(ConfigError, match="max_values is 0"):
         Grid.from_column(grid.column, max_values=0)
+
+
+def test_empty_series():
+    """A crash on a table without rows."""
+    grid = Grid.from_column(Column(name="x", kind="integer", lower=0, upper=3, missing=True))
+    codes = grid.encode(pd.Series([], dtype="Int64"))
+    assert len(codes) == 0 and len(grid.decode(codes, np.zeros(0))) == 0
 
 
 def test_positions_are_uniform_within_a_cell():

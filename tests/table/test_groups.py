@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import SchemaError
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.table import Column, Schema, infer_schema
 
 TEXT = """
@@ -45,6 +46,15 @@ def test_groups_are_read_and_written() -> None:
     assert "group: icd_*, at most 2 of a row" in repr(SCHEMA)
 
 
+def test_groups_follow_their_columns() -> None:
+    """A part of a schema whose group names columns that are gone, or holds them all."""
+    part = SCHEMA.select(["age", "drug.a", "icd_250"])
+    assert [(group.columns, group.at_most) for group in part.groups] == [(("icd_250",), 2), (("drug.a",), 9)]
+    assert not SCHEMA.select(["icd_250", "icd_401"]).groups
+    assert not SCHEMA.select(["icd_250", "drug.a"]).groups
+    assert SCHEMA.modelled.groups == SCHEMA.with_n_public(9).groups == SCHEMA.groups
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -78,6 +88,13 @@ def test_columns_of_a_group_are_whole_and_not_alone() -> None:
     read = Column(name="any", kind="integer", lower=0, upper=99, derived="age + `drug.a`")
     with pytest.raises(SchemaError, match=r"'drug\.a' is read by"):
         changed(columns=(*SCHEMA.columns, read))
+
+
+def test_patients_with_several_rows_have_no_groups() -> None:
+    """A key that is ignored, or a message that leads nowhere."""
+    rows = {**SCHEMA.to_dict(), "unit": "id", "rows": {"most": 3, "order": "day"}}
+    with pytest.raises(SchemaError, match="groups are for tables with one row for each record"):
+        PatientSchema.from_dict(rows)
 
 
 def test_a_draft_asks_about_many_codes() -> None:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+import time
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -98,6 +99,14 @@ def test_writes_one_piece_at_a_time(tmp_path) -> None:
     assert write_table(frames(), target) == 45_000
     assert sizes[0] == 0
     assert sizes[2] > sizes[1] + 10_000
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_pieces_must_agree(tmp_path, suffix: str) -> None:
+    """A later piece with other columns would shift values under the wrong names."""
+    with pytest.raises(DataError, match="other columns than the first"):
+        write_table([FRAME, FRAME[["sex", "age"]]], tmp_path / f"t{suffix}")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -252,6 +261,20 @@ def test_no_cell_decides_how_another_is_decoded(cells, name):
         assert read_back(path, cells) == expected
 
 
+def test_a_large_file_is_decoded_as_a_small_one(tmp_path):
+    """Catches a character that is cut, or read as two of cp1252, where a block of bytes ends."""
+    path = tmp_path / "t.csv"
+    rows = [("x" * (k % 7) + "\u00e4\u20ac").encode() for k in range(30_000)]
+    rows[20_000] = b"\xe4"
+    path.write_bytes(b"a\n" + b"\n".join(rows) + b"\n")
+    with pytest.warns(
+        OwnerWarning,
+        match=r"not UTF-8 as cp1252, first in line 20002 \(guessed; .*{encoding: …}",
+    ):
+        found = read_table(path)["a"].tolist()
+    assert found == [row.decode() if k != 20_000 else "\u00e4" for k, row in enumerate(rows)]
+
+
 NOTED = Schema(
     ignored=("note",),
     columns=(
@@ -354,6 +377,59 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
             CsvFormat(**wrong)
 
 
+def test_our_own_files_are_read_with_a_schema_of_semicolons(tmp_path) -> None:
+    """A synthetic table that its own schema refuses, because the owner's files are written otherwise."""
+    schema = WRITTEN.model_copy(update={"csv": CsvFormat(sep=";", decimal=",", encoding="latin-1")})
+    path = tmp_path / "t.csv"
+    path.write_bytes("age;bmi;sex\n20;20,5;f\n30;21,5;mä\n".encode("latin-1"))
+    theirs = read_table(path, schema)
+    assert theirs["bmi"].tolist() == [20.5, 21.5] and theirs["sex"].tolist() == ["f", "mä"]
+    write_table(theirs, path)
+    pd.testing.assert_frame_equal(read_table(path, schema), theirs)
+
+
+def test_commas_that_are_no_decimals(tmp_path) -> None:
+    """Thousands read as decimals, or a category 1,2 that a column of decimals turns into 1.2."""
+    path = tmp_path / "t.csv"
+    rows = [
+        f"{cost};{x};{answers}" for cost, x, answers in (("1,234", "0,5", "1,2"), ("12,000", "2", "left"))
+    ]
+    path.write_text("\n".join(["cost;x;answers", *rows * 20]) + "\n")
+    with pytest.warns(OwnerWarning, match="decimal commas"):
+        cells = read_table(path)
+    assert cells["answers"].tolist()[:2] == ["1,2", "left"] and cells["x"].tolist()[:2] == ["0.5", "2"]
+    path.write_text("\n".join(["cost;n", "1,234;1", "12,000;2"]) + "\n")
+    with pytest.warns(OwnerWarning, match="semicolons between cells .guessed"):
+        assert read_table(path)["cost"].tolist() == ["1,234", "12,000"]
+    for cells in ("1,234 12,000", "1,2 1,2,3", "1,2 0.5"):
+        a, b = cells.split()
+        path.write_text(f'n,x\n1,"{a}"\n2,"{b}"\n')
+        assert read_table(path)["x"].tolist() == [a, b]
+    path.write_text('n,x\n1.5,"1,2"\n2,"1,3"\n')
+    assert read_table(path)["x"].tolist() == ["1,2", "1,3"]
+    named = Schema(columns=(Column(name="x", kind="binary", categories=("1,2", "1,3")),), ignored=("n",))
+    path.write_text('n,x\n1,"1,2"\n2,"1,3"\n')
+    assert read_table(path, named)["x"].tolist() == ["1,2", "1,3"]
+
+
+def test_a_separator_in_a_declared_name(tmp_path) -> None:
+    """Our own table whose only column is called a;b, cut in two."""
+    schema = Schema(columns=(Column(name="a;b", kind="integer", lower=0, upper=9),))
+    write_table(schema.conform(pd.DataFrame({"a;b": [1, 2]})).frame, tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv", schema)["a;b"].tolist() == [1, 2]
+
+
+def test_other_columns_are_left_out_by_one_word(tmp_path) -> None:
+    """A column that nobody named is read, or must be named."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex,free text\n20,F,x\n")
+    with pytest.raises(DataError, match="or write other_columns: ignore there"):
+        read_table(path, SCHEMA)
+    schema = Schema.from_yaml(SCHEMA.to_yaml() + "other_columns: ignore\n")
+    assert list(read_table(path, schema)) == ["age", "sex"]
+    assert Schema.from_yaml(schema.to_yaml()) == schema and schema.digest() != SCHEMA.digest()
+
+
 def test_formulas_in_text_are_written_as_text(tmp_path) -> None:
     """A category that a spreadsheet runs when it opens the table; a category changed by the cure."""
     words = [word for word in FORMULAS if word != "=1"]
@@ -434,6 +510,18 @@ DANGEROUS = st.text(
 )
 
 
+@given(DANGEROUS)
+@example('a;"=1+1;b')
+@example("x; =1")
+@example("\t\t'=1")
+def test_escaped_text_comes_back(text) -> None:
+    """An apostrophe too many or too few in text that is written and read, or two texts that become one."""
+    written = escape(text)
+    assert unescape(written) == text and (escape(written) == written) == (written == text)
+    for piece in re.split(r"[;|\t\r\n\v\u2028]", written):
+        assert not begins_a_formula(piece, "")
+
+
 @given(
     st.lists(st.tuples(DANGEROUS, st.sampled_from((-1, 0, 2)), DANGEROUS), min_size=1, max_size=3), DANGEROUS
 )
@@ -461,6 +549,21 @@ def test_no_reader_finds_a_formula(tmp_path_factory, rows, name) -> None:
         assert kept == [names, *([first, str(number), last] for first, number, last in rows)]
 
 
+@given(st.lists(DANGEROUS, min_size=1, max_size=4, unique=True))
+@example(['a;"=1+1;b', "ok"])
+@example(["a;\u200b=1", "﹦1"])
+def test_categories_that_look_like_formulas_come_back(tmp_path_factory, words) -> None:
+    """Categories of one table that its own file gives back as others, or not at all."""
+    try:
+        note = Column(name="note", kind="categorical", categories=tuple(words))
+    except SchemaError:
+        return
+    frame = pd.DataFrame({"note": words})
+    path = tmp_path_factory.getbasetemp() / "categories.csv"
+    write_table(frame, path)
+    assert read_table(path, Schema(columns=(note,)))["note"].tolist() == words
+
+
 def test_no_sign_that_is_not_seen_hides_a_formula() -> None:
     """A blank, a control or a format sign of some script before a formula, which a spreadsheet skips."""
     unseen = [
@@ -469,6 +572,15 @@ def test_no_sign_that_is_not_seen_hides_a_formula() -> None:
     assert [
         sign for sign in unseen for text in (f"{sign}=1", f"a;{sign}=1") if "'=1" not in escape(text)
     ] == []
+
+
+def test_a_long_cell_is_escaped_in_time() -> None:
+    """A cell of blanks that takes hours, because each of them is a start of its own."""
+    for sign in ["\t", " ", ";", "=", "+", "'", "; ", "+;", "-1;", '"']:
+        text = sign * (131_072 // len(sign))
+        start = time.process_time()
+        assert unescape(escape(text)) == text
+        assert time.process_time() - start < 2
 
 
 def test_other_programs_files(tmp_path) -> None:
@@ -511,6 +623,32 @@ def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path):
             file.write(b"x" * 10**6)
     with pytest.raises(DataError, match=r"line 2: longer than 16,777,216 characters.*\(confidential\)$"):
         read_table(path, SCHEMA)
+
+
+@pytest.mark.parametrize("encoding", ["zlib", "base64", "undefined", "utf-8\0"])
+def test_an_encoding_that_is_no_text_is_refused(encoding):
+    """Encodings of Python that turn bytes into bytes, found only when the file is read."""
+    with pytest.raises(InputError, match=re.escape(f"encoding {encoding!r} is not known")):
+        CsvFormat(encoding=encoding)
+
+
+def test_a_header_of_many_names_is_read_in_one_pass(tmp_path):
+    """Each name compared with all before it, or each column put into a growing table: this took minutes."""
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(f"c{i}" for i in range(30_000)) + "\n")
+    assert read_table(path).shape == (0, 30_000)
+
+
+@pytest.mark.slow
+def test_many_categories_and_words_that_are_none(tmp_path):
+    """Each word that is no category compared with every one: 50,000 of them would take hours."""
+    many = Schema(
+        columns=(Column(name="code", kind="categorical", categories=tuple(f"c{i}" for i in range(200_000))),)
+    )
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"code": [f"d{i}" for i in range(50_000)]}).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"'d0' is not one of .* and 199,990 more \(50,000 such cells\)"):
+        read_table(path, many)
 
 
 @pytest.mark.skipif(not parquet_works(), reason="pyarrow does not import here")

@@ -70,3 +70,10 @@ def test_widths_are_masses():
     """Intervals that are not as wide as their mass, up to the small floor."""
     mass = np.array([0.5, 0.0, 0.3, 0.2])
     assert np.abs(np.diff(interval_ends(mass, np.ones(4, dtype=int))) - mass).max() < 2e-4
+
+
+def test_points_at_and_beyond_the_ends():
+    """A point of exactly 1 that falls off the last interval."""
+    ends = interval_ends(np.ones(3), np.ones(3, dtype=int))
+    code, place = locate(ends, np.array([0.0, 1.0], dtype=np.float32))
+    assert code.tolist() == [0, 2] and np.all((place >= 0) & (place < 1))

@@ -40,6 +40,25 @@ def test_what_gives_the_outcome_away_and_what_does_not(seed: int) -> None:
     assert found["days_to_death"].only and str(found["days_to_death"]) == "only with one outcome"
 
 
+def test_each_value_of_the_outcome_is_looked_at() -> None:
+    """An outcome of three values of which a column tells one."""
+    frame = table(0, classes=3)
+    assert [leak.column for leak in find_leaks(frame, "y")][:2] == ["twin", "u_shaped"]
+
+
+def test_cases_and_controls_in_turns() -> None:
+    """Halves taken by turns from pairs of a case and a control: one half without any case."""
+    y = np.tile([0, 1], 100)
+    frame = pd.DataFrame({"ward": np.where(y, "morgue", "icu"), "age": np.arange(200) // 2 % 50, "y": y})
+    assert [str(leak) for leak in find_leaks(frame, "y")] == ["AUC 1.00"]
+
+
+@pytest.mark.parametrize("y", [np.zeros(50), np.arange(50), np.arange(50) < 3])
+def test_outcomes_that_say_nothing(y: np.ndarray) -> None:
+    """A leak claimed of a constant, of numbers, or of three cases."""
+    assert find_leaks(pd.DataFrame({"x": np.arange(50.0), "y": y}), "y") == ()
+
+
 def test_a_date_of_the_outcome_is_found() -> None:
     """Catches dates taken as words, of which each occurs once and predicts nothing."""
     died = np.arange(400) % 2

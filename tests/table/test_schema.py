@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 
@@ -88,6 +89,15 @@ def test_digest_sees_every_field() -> None:
         Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE.model_copy(update={"derived": "age"}))}),
     ]
     assert len({schema.digest() for schema in variants}) == len(variants)
+
+
+def test_a_schema_without_rules_and_formulas_is_written_as_before() -> None:
+    """New fields that change the digest or the file of every schema would no longer recognise old models."""
+    schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),), n_public=9)
+    assert (
+        schema.to_yaml() == "n_public: 9\ncolumns:\n- name: age\n  kind: integer\n  lower: 18\n  upper: 110\n"
+    )
+    assert schema.digest()[:16] == "32243a875b93a9bd"
 
 
 def test_rules_and_formulas_are_kept_in_the_file() -> None:
@@ -218,6 +228,18 @@ def test_resolution_and_values() -> None:
         assert column.resolution == float(f"1e-{decimals}")
 
 
+def test_frozen_and_lookup() -> None:
+    """A schema that could be changed in place would no longer be the one whose digest was recorded."""
+    with pytest.raises(Exception, match="frozen"):
+        AGE.upper = 200  # type: ignore[misc]
+    assert SCHEMA["lab"] is LAB
+    assert len(SCHEMA) == 5
+    with pytest.raises(SchemaError, match="'weight' is not a column"):
+        SCHEMA["weight"]
+    assert SCHEMA.select(["age"]).outcome is None
+    assert pickle.loads(pickle.dumps(SCHEMA)) == SCHEMA  # worker processes receive schemas this way
+
+
 def test_require_reviewed() -> None:
     """Bounds read off the records must not pass unseen, and marking one column must not clear another."""
     a = AGE.model_copy(update={"unreviewed": ("lower", "upper")})
@@ -267,6 +289,14 @@ def test_conform_counts_clipped() -> None:
     assert SCHEMA.check(frame)["age"].tolist() == [17, 91, 90]
 
 
+def test_conform_keeps_index_and_rounds_to_steps_as_the_encoder_does() -> None:
+    """Digits beyond the steps tell real from synthetic rows; a lost index would misalign splits."""
+    frame = good_frame(lab=[1.23456, 2.0, 3.0]).set_axis([7, 5, 3])
+    conformed = SCHEMA.conform(frame).frame
+    assert conformed.index.tolist() == [7, 5, 3]
+    assert conformed["lab"].iloc[0] == 1.2 and SCHEMA.check(frame)["lab"].iloc[0] == 1.23456
+
+
 def test_conform_errors_name_column_row_value() -> None:
     """An error that does not name column, row and value cannot be mended."""
     for changes, words in [
@@ -290,6 +320,15 @@ def test_conform_errors_name_column_row_value() -> None:
         with pytest.raises(DataError) as caught:
             SCHEMA.conform(frame)
         assert words in str(caught.value)
+
+
+def test_conform_refuses_absent_and_double_columns() -> None:
+    """A column that is absent or twice there must be named, not silently taken from elsewhere."""
+    with pytest.raises(DataError, match="lacks the column\\(s\\) 'lab', 'flag'"):
+        SCHEMA.conform(good_frame().drop(columns=["lab", "flag"]))
+    frame = good_frame()
+    with pytest.raises(DataError, match="'age' more than once"):
+        SCHEMA.conform(pd.concat([frame, frame[["age"]]], axis=1))
 
 
 def categories(kind: str, *values: object) -> Column:
@@ -320,6 +359,17 @@ def test_categories_of_another_type() -> None:
         made = schema.conform(pd.DataFrame({column.name: values})).frame[column.name]
         assert made.dtype == pd.Series([], dtype=column.dtype).dtype
         assert [None if pd.isna(v) else v for v in made] == expected
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_small_and_all_missing_frames(n: int) -> None:
+    """No rows, one row, or nothing but missing values must not break a dtype."""
+    schema = Schema(columns=(LAB, STAGE, FLAG, SEX.model_copy(update={"missing": True})))
+    frame = pd.DataFrame({name: [None] * n for name in schema.names}, dtype=object)
+    made = schema.conform(frame).frame
+    assert len(made) == n
+    assert made.isna().to_numpy().all()
+    assert [str(dtype) for dtype in made.dtypes][:3] == ["float64", "Int64", "boolean"]
 
 
 @pytest.mark.parametrize("categories", [(False, True), (0, 1), (1, 0)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,6 +61,13 @@ def test_kinds() -> None:
     assert (ordered.kind, ordered.categories) == ("ordinal", ("low", "mid", "high"))
     assert draft([1, None, 3, 4]).missing
     assert not draft([1, 2, 3]).missing
+
+
+def test_constant_column() -> None:
+    """A constant has no width between its bounds: it must become its only category."""
+    assert draft([3, 3]).categories == (3,)
+    assert draft([2.5, 2.5]).categories == (2.5,)
+    assert draft(["a", "a"]).categories == ("a",)
 
 
 def test_left_out() -> None:
@@ -201,6 +211,14 @@ def test_one_bad_cell_is_listed_and_age_stays_a_number() -> None:
     assert limits.schema["x"].lower == 5 and "row 1 '<5'" in limits.lines()[0]
 
 
+def test_codes_beside_numbers_stay_codes() -> None:
+    """Diagnosis codes of which most are digits: V45 is no slip."""
+    codes = [str(250 + i % 20) if i % 12 else "V45" for i in range(600)]
+    made = infer_schema(pd.DataFrame({"diag": codes}))
+    assert "V45" in made.schema["diag"].categories
+    assert "50 are not: 'V45' in 50 cells" in made.lines()[0]
+
+
 def test_none_is_asked_about_not_swallowed(tmp_path) -> None:
     """ "None" ("not done") of a laboratory test counted as missing; NA of a program taken for an answer."""
     path = tmp_path / "t.csv"
@@ -225,6 +243,16 @@ def test_none_is_asked_about_not_swallowed(tmp_path) -> None:
     assert frame["test"].isna().sum() == frame["ward"].isna().sum() == 20
 
 
+def test_word_of_the_number_columns_is_missing_in_text_columns_too() -> None:
+    """A file that writes NA for every missing value would get a category NA."""
+    frame = pd.DataFrame({"lab": ["1.5", "NA", "2", "?"] * 9, "ward": ["a", "NA", "b", "?"] * 9})
+    made = infer_schema(frame)
+    assert made.schema["ward"].categories == ("a", "b") and made.schema["ward"].missing
+    assert made.schema.missing_words == ("?", "NA")
+    assert any("ward (9 cells)" in line and "add it to the categories" in line for line in made.lines())
+    assert made.schema.check(frame)["ward"].isna().sum() == 18
+
+
 def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
     """A ward's number averaged; a step of 1e-7 for a creatinine of 1.2 that a file stores as 1.19995117."""
     rng = np.random.default_rng(0)
@@ -239,6 +267,32 @@ def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
     assert "ratio (such as" in lines[2] and "in which step" in lines[2]
     as_outcome = infer_schema(pd.DataFrame({"stage": rng.integers(1, 30, 99)}), outcome="stage").schema
     assert as_outcome["stage"].kind == "categorical"
+
+
+def test_options_that_cannot_be() -> None:
+    """A misspelt name that is silently passed over leaves an identifier in the table."""
+    for options, words in [
+        ({"drop": ["no"]}, "drop 'no' is not a column of the table (id, when, x)"),
+        ({"keep": ["no"]}, "keep 'no' is not a column"),
+        ({"outcome": "no"}, "outcome 'no' is not a column"),
+        ({"keep": ["x"], "drop": ["x"]}, "'x' is both dropped and kept"),
+        ({"outcome": "x", "drop": ["x"]}, "'x' is both dropped and the outcome"),
+        ({"keep": ["when"]}, "column 'when' cannot be kept: has no values"),
+        ({"outcome": "when"}, "the outcome 'when' cannot be used: has no values"),
+    ]:
+        frame = pd.DataFrame({"id": [1, 2, 3], "when": [None] * 3, "x": [0, 1, 1]})
+        with pytest.raises(DataError, match=re.escape(words)):
+            infer_schema(frame, **options)
+
+
+def test_header_that_is_a_record_and_columns_without_name() -> None:
+    """The first patient read as the names of the columns; an index column without a name."""
+    with pytest.raises(DataError, match=r"first line holds numbers \(63, 1.5\), so it looks like a record"):
+        infer_schema(pd.DataFrame({"63": ["50"], "F": ["M"], "1.5": ["2.5"]}))
+    made = infer_schema(pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]}))
+    assert made.schema.ignored == ("",) and made.lines()[0] == "left out: (no name): has no name"
+    frame = pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]})
+    assert Schema.from_yaml(made.to_yaml()).check(frame).columns.tolist() == ["x"]
 
 
 def test_draft_accepts_its_own_table_and_asks_in_the_file(tmp_path) -> None:
@@ -314,6 +368,17 @@ def test_columns_that_give_the_outcome_away_are_named() -> None:
     ]
 
 
+@pytest.mark.slow
+def test_many_words_are_not_each_compared_with_all() -> None:
+    """Comparing 20,000 words with all before them took 5 seconds, so 60,000 took 45; they take .5."""
+    seen: list[tuple[int, int]] = []
+    frame = pd.DataFrame({"word": [f"w{i}" for i in range(60_000)]})
+    start = time.process_time()
+    text = infer_schema(frame, keep=["word"], progress=lambda *done: seen.append(done)).to_yaml()
+    assert time.process_time() - start < 20  # far above a slow machine's time in proportion
+    assert len(Schema.from_yaml(text)["word"].categories) == 60_000 and seen == [(0, 1)]
+
+
 def test_a_draft_prints_its_schema_and_its_questions() -> None:
     """A draft in a notebook without its questions, without the word confidential, or with HTML of a name."""
     made = infer_schema(
@@ -326,6 +391,13 @@ def test_a_draft_prints_its_schema_and_its_questions() -> None:
         assert "31 to 58" in shown and "Confidential" in shown
     assert "<b>age" in str(made) and "<b>age" not in made._repr_html_()
     assert {remark.kind for remark in made.questions} == {"question"} and len(made.questions) >= 1
+
+
+def test_a_draft_asks_what_one_row_is() -> None:
+    """A guarantee about "one row" because nothing ever asked what a row is."""
+    made = infer_schema(pd.DataFrame({"age": [30, 41, 57], "sex": ["F", "M", "F"]}))
+    assert made.schema.unit is None and "what is one row" in str(made.questions[-1])
+    assert "question: what is one row: a patient" in " ".join(made.to_yaml().replace("# ", "").split())
 
 
 def test_limits_that_equal_the_data_are_found() -> None:
@@ -344,3 +416,12 @@ def test_limits_that_equal_the_data_are_found() -> None:
     assert found() == {"age": both, "crea": both, "beds": ("upper",)}
     # the table goes beyond the first two, and does not reach the others
     assert found(age=(31, 56), crea=(0, 3), beds=(0, 9.2)) == {}
+
+
+@pytest.mark.parametrize("slip", [13682, 400])
+def test_a_largest_value_far_beyond_the_others_is_asked_about(slip):
+    """Catches a slip that becomes a limit without a word, and a question about a long tail."""
+    pressures = np.arange(90, 190).repeat(3)
+    made = infer_schema(pd.DataFrame({"sbp": [*pressures, slip], "log": np.geomspace(1, 90, 301)}))
+    asked = [(each.column, each.detail) for each in made.questions if "far beyond" in each.text]
+    assert asked == ([("sbp", "13682, and 99 in 100 are at most 189")] if slip > 9999 else [])

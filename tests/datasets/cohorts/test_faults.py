@@ -78,6 +78,11 @@ def test_a_table_that_a_study_does_not_read_may_be_missing(folder, tmp_path):
     assert main([*words, "--out", str(tmp_path / "cohort.csv")]) == 0
 
 
+def test_a_table_twice(folder, refused):
+    (folder / "admissions.csv.gz").write_bytes(gzip.compress(b""))
+    assert "ADMISSIONS is there twice (ADMISSIONS.csv and admissions.csv.gz). Keep one" in refused()
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.001, 0.5, 0.999])
 def test_a_truncated_archive(folder, refused, kept):
     """A download that broke off and is taken for a smaller table."""
@@ -101,6 +106,16 @@ def test_a_value_that_is_no_time_and_no_number(folder, refused):
     )
     frame.assign(hadm_id="HADM").to_csv(path, index=False)
     assert "the column HADM_ID holds HADM, which is not a whole number (confidential" in refused()
+
+
+def test_a_broken_line(folder, refused):
+    """A line with too few cells, filled up with nothing."""
+    path = folder / "LABEVENTS.csv"
+    lines = path.read_text().split("\n")
+    lines[4] = "1,2,3"
+    path.write_text("\n".join(lines))
+    said = refused()
+    assert "LABEVENTS.csv" in said and "Possible" not in said and len(said) < 400, said
 
 
 def test_an_interrupted_run_leaves_nothing(folder, tmp_path, monkeypatch):

@@ -80,6 +80,13 @@ def test_nobody_under_age_dead_or_gone(tmp_path):
     assert [step.stays for step in cohort.steps] == [10, 9, 6, 5, 5]
 
 
+def test_the_shifted_ages_are_90(tmp_path):
+    """An age of 300: births of patients older than 89 are moved in MIMIC-III."""
+    folder = simulate(tmp_path / "tables", "diabetes-mortality", 60, 0.25)
+    ages = extract(STUDIES["diabetes-mortality"], folder).frame["age"]
+    assert ages.max() == 90 and (ages == 90).sum() > 1 and ages.min() >= 18
+
+
 def test_nobody_left_is_an_empty_cohort(tmp_path):
     """A table without rows that fails instead of being empty."""
     folder = simulate(tmp_path / "tables", "icu-readmission", 5, 0.0)
@@ -108,6 +115,12 @@ def test_rows_in_any_order_are_the_same(made, tmp_path):
         rows = pd.read_csv(folder / f"{table.upper()}.csv", dtype=str, keep_default_na=False)
         rows.sample(frac=1, random_state=1).to_csv(tmp_path / f"{table}.csv", index=False)
     pd.testing.assert_frame_equal(extract(cohort.study, tmp_path).frame, cohort.frame)
+
+
+def test_scores_reach_their_published_ranges():
+    """A row of points lost or doubled: SAPS II goes to 163, SOFA to 24, OASIS to 75."""
+    highest = points().groupby(["score", "organ"])["points"].max().groupby("score").sum()
+    assert highest.to_dict() == {"sapsii": 163, "sofa": 24, "oasis": 75}
 
 
 def test_points_at_the_published_limits():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from known_models import RandomisedResponse, constant, memoriser, shuffler
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -169,6 +169,13 @@ def test_ten_classifiers_speak_of_every_class():
         assert (found.argmax(axis=1) == model.predict(pool.x)).mean() > 0.99, name
 
 
+def test_margins_become_probabilities():
+    """Catches margins of a linear model with the classes exchanged."""
+    x, y = _xy(sides())
+    model = Perceptron(random_state=0).fit(x, y)
+    assert (class_probabilities(model, x, 2).argmax(axis=1) == model.predict(x)).all()
+
+
 def test_parameters_of_models():
     """Catches parameters that leave out what a model predicts with: trees, nested and plain ones."""
     x, y = _xy(sides())
@@ -184,6 +191,11 @@ def test_parameters_of_models():
     assert max((len(array) for array in shown), default=0) < len(x)
 
 
+def test_a_candidate_takes_the_place_of_the_missing_record():
+    """Catches a candidate that is put at the end, where an order-minding trainer would give it away."""
+    assert retraining.candidate_rows(4, 2, 9).tolist() == [0, 1, 9, 3]
+
+
 def test_shadow_models_have_every_record_in_half_of_them():
     """Catches a shadow model that is trained on a record which is noted as left out."""
     pool = sides(n=5)
@@ -191,6 +203,35 @@ def test_shadow_models_have_every_record_in_half_of_them():
     logits, members = retraining.shadow_pair(memoriser, pool, "unseeded", 1, rng)
     assert (members.sum(axis=0) == 1).all() and members.sum(axis=1).tolist() == [5, 5]
     assert (np.abs(logits) > 1).tolist() == members.tolist()
+
+
+def test_evidence_with_many_models_knows_each_spread():
+    """Catches a Gaussian evidence with exchanged sides, against scipy's densities."""
+    from scipy.stats import norm
+
+    rng = np.random.default_rng(3)
+    first, second = rng.normal([1, 0], [1, 2], (40, 2)), rng.normal([-1, 0], [0.5, 1], (40, 2))
+    seen = np.array([0.2, -1.5])
+
+    def density(outputs):
+        return norm.logpdf(seen, outputs.mean(axis=0), outputs.std(axis=0, ddof=1)).sum()
+
+    found = retraining.pair_evidence(seen, first, second)
+    assert found == pytest.approx(density(first) - density(second))
+
+
+def test_pairs_tell_more_than_single_records():
+    """Catches pairwise and per-record accuracy exchanged: the same attack is better on pairs (figure 4.3)."""
+    pool = sides(n=300, d=10)
+    found = attack_trainer(
+        Trainer(DecisionTreeClassifier(max_depth=6)), pool, Design(retrainings=0), rounds=5
+    )
+    best = found.strongest_pairs
+    assert best.pairwise.value > best.per_record.value > 0.55
+    assert np.mean(best.individual) == pytest.approx(best.pairwise.value)
+    assert np.mean(best.individual_reserved) == pytest.approx(best.pairwise.value)
+    assert len(best.individual_reserved) == pool.n_reserve
+    assert [low.fpr for low in best.low_rates] == [0.1]
 
 
 def test_rounds_go_on_in_a_folder(tmp_path):

@@ -57,6 +57,14 @@ def test_equals_the_printed_double_sum(epsilon, delta, share, k):
         assert pair.delta == pytest.approx(float(value), rel=2e-10 if share < 1 - 1e-3 else 1e-8, abs=1e-40)
 
 
+def test_equals_the_printed_double_sum_for_many_uses():
+    """A tail lost to cancellation: delta falls from 0.3 to 1e-23 and every digit is compared."""
+    pairs = compose(0.25, 0.0, 0.0625, 40)
+    expected = printed_sum(0.25, 0.0, 0.0625, 40)
+    assert pairs[39].delta < 1e-22
+    assert [p.delta for p in pairs[:40]] == pytest.approx([float(v) for v in expected[:40]], rel=1e-12)
+
+
 @pytest.mark.parametrize("k", [1, 2, 4])
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 20)])
 @pytest.mark.parametrize("erased", [Fraction(0), Fraction(2, 7)])
@@ -172,6 +180,12 @@ def test_gaussian_limit_is_approached(share):
     assert mu == pytest.approx(1.5 * math.sqrt(share), rel=1e-3)
     assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
     assert gaps[2] < 5e-4
+
+
+def test_gaussian_limit_of_a_list():
+    """A sum that ignores the mechanisms' own parameters."""
+    assert gaussian_limit([0.1, 0.2], [0.02, 0.05]) == pytest.approx(math.sqrt(2 * (0.002 + 0.01)))
+    assert gaussian_limit(0.0, 0.0) == 0.0
 
 
 def test_fnr_is_the_envelope_of_the_lines():

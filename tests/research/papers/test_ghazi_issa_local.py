@@ -185,3 +185,10 @@ def test_conversion_of_theorem_7():
     kept = divergence("kl", *erased) / divergence("kl", *channel)
     assert utility_factor(epsilon, tv) == pytest.approx(kept)
     assert utility_factor(epsilon, largest_tv(epsilon)) == 1.0
+
+
+def test_channel_without_local_privacy():
+    """An output that one input never gives, or one that no input gives."""
+    assert channel_epsilon([[1.0, 0.0], [0.5, 0.5]]) == math.inf
+    assert channel_epsilon([[1.0, 0.0], [1.0, 0.0]]) == 0.0
+    assert channel_tv([[1.0, 0.0], [0.0, 1.0]]) == 1.0

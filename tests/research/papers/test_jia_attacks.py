@@ -145,3 +145,11 @@ def test_everything_is_finite_and_ordered(epsilon, delta, tv, prior):
         assert ((value >= 0.0) & (value <= 1.0)).all()
     for value in values[2:4]:  # a threshold that calls more targets members is not more often right
         assert (np.diff(value) <= 1e-12).all() and value[-1] == pytest.approx(prior)
+
+
+def test_no_guarantee_is_no_bound():
+    """An infinite epsilon that still seems to protect."""
+    for fpr in (0.0, 1e-300, 0.5, 1.0):
+        assert (dp_fnr(fpr, math.inf, 0.1), dp_tpr(fpr, math.inf, 0.1)) == (0.0, 1.0)
+        assert tv_tpr(fpr, 1.0) == 1.0
+    assert dp_accuracy(math.inf, 0.0) == tv_accuracy(1.0, 0.3) == 1.0

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from dpsynth.errors import InputError
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 from dpsynth.research.papers.lowy import (
+    MOST_CELLS,
     MeanLoss,
     attack_accuracy,
     exponential_pmp,
@@ -21,6 +23,7 @@ from dpsynth.research.papers.lowy import (
 )
 from dpsynth.research.papers.lowy_gaussian import (
     gaussian_dp_delta,
+    gaussian_dp_sigma,
     gaussian_parent_delta,
     gaussian_parent_epsilon,
     gaussian_pmp_delta,
@@ -172,6 +175,19 @@ def test_random_halves_agree_within_their_bars(epsilon):
         assert not any(result.exact for result in results) and all(r.halves == halves for r in results)
         bars.append(bar.mean())
     assert 3.0 < bars[0] / bars[1] < 5.5
+
+
+def test_the_bar_of_two_means_by_resampling():
+    """A delta method with a wrong count or a squared where a plain error belongs."""
+    rng = np.random.default_rng(3)
+    parent = rng.random(12)
+    table = {"rng": rng, "halves": 2000}
+    draws = [
+        exponential_pmp(parent, DISTANCE, np.array([0.0, 1.0]), 2.0, sensitivity=1 / 6, **table)
+        for _ in range(200)
+    ]
+    seen = np.std([draw.epsilon_pmp for draw in draws])
+    assert np.mean([draw.standard_error for draw in draws]) == pytest.approx(seen, rel=0.35)
 
 
 def test_random_halves_are_uniform_and_their_neighbours_adjacent():
@@ -342,6 +358,14 @@ def test_gaussian_extremes_are_finite_and_ordered():
     assert gaussian_pmp_exact_delta(np.array([0.0, 1e6]), 1.0, 1.0) == pytest.approx(1.0)
 
 
+def test_a_large_parent_set_is_cut_into_blocks():
+    """A block that is left out (the one record that differs stands in the last of them)."""
+    values = np.zeros(2000)
+    values[-1] = 2000.0
+    expected = gaussian_dp_delta(2000.0, 1000, 1.0, 0.5)
+    assert gaussian_pmp_delta(values, 1.0, 0.5) == pytest.approx(expected, rel=1e-9)
+
+
 # --- inverses and calibration ----------------------------------------------------------------------------
 
 
@@ -353,6 +377,16 @@ def test_epsilon_is_the_inverse_of_delta_on_the_private_side(delta):
     assert gaussian_pmp_delta(values, 0.2, epsilon) <= delta
     assert gaussian_pmp_delta(values, 0.2, epsilon * (1 - 1e-6)) > delta
     assert epsilon <= gaussian_parent_epsilon(values, 0.2, delta)
+
+
+def test_epsilon_at_the_ends():
+    """A search without an end."""
+    assert gaussian_pmp_epsilon(PARENT, 0.4, 0.5) == 0.0 and gaussian_pmp_epsilon(PARENT, 0.4, 1.0) == 0.0
+    assert gaussian_pmp_epsilon(PARENT, 0.4, 0.0) == math.inf
+    assert gaussian_pmp_epsilon(np.ones(4), 0.4, 0.0) == 0.0
+    # two records: all distances are the largest one, so that the search has no room above the root
+    assert gaussian_pmp_epsilon([0.0, 1.0], 1.0, 1e-5) == pytest.approx(GaussianLoss(1.0).epsilon(1e-5))
+    assert math.isfinite(gaussian_pmp_epsilon(PARENT, 1e-6, 1e-5))
 
 
 @pytest.mark.parametrize(
@@ -375,6 +409,13 @@ def test_smallest_sigma_with_equal_records():
         gaussian_pmp_sigma(values, 1.0, 0.67)
 
 
+def test_smallest_sigma_of_dp():
+    """Another sensitivity than range / n."""
+    sigma = gaussian_dp_sigma(2.0, 5, 1.0, 1e-5)
+    assert gaussian_dp_delta(2.0, 5, sigma, 1.0) <= 1e-5 < gaussian_dp_delta(2.0, 5, sigma * (1 - 1e-6), 1.0)
+    assert GaussianLoss(0.4 / sigma).epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.1, 10), st.floats(0.1, 0.9), st.sampled_from([1e-3, 1e-6, 1e-12]))
 def test_the_root_is_on_the_private_side(scale, level, rtol):
@@ -388,3 +429,10 @@ def test_the_root_is_on_the_private_side(scale, level, rtol):
 
 
 # --- refusals --------------------------------------------------------------------------------------------
+
+
+def test_a_table_too_large_to_keep_is_refused_at_once():
+    """Memory that runs out instead of a sentence."""
+    wide = np.linspace(0.0, 1.0, MOST_CELLS // 900)
+    with pytest.raises(InputError, match="numbers that are kept"):
+        exponential_pmp(np.linspace(0, 1, 12), of_the_mean, wide, 1.0, sensitivity=1 / 6)

@@ -9,6 +9,7 @@ import study_results as made
 
 from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets
 from dpsynth.research.replications.results import Results
+from dpsynth.research.replications.trial import Task, Trial
 from dpsynth.research.writing import Sheet, SheetCell
 
 
@@ -80,6 +81,15 @@ def test_coverage():
     assert cell(found, "all terms", "ε = 3 naive").text == "25.0 % (s.e. 25.0)"
     assert cell(found, "age", "ε = 3 declared").text == "2 of 2"
     assert cell(found, "all terms", "ε = 3 declared").text == "75.0 % (s.e. 25.0)"
+
+
+def test_a_resample_without_a_fit_is_not_counted():
+    """Catches a refused fit that counts as an interval which misses, or stops the table."""
+    results = made.made_up()
+    refused = Trial(Task("ε = 3", "resample", 2), records=1000, columns=3, problem="no room")
+    found = sheet(replace(results, trials=(*results.trials, refused)), "regression-1-coverage")
+    assert cell(found, "age", "ε = 3 declared").text == "2 of 2"
+    assert cell(found, "all terms", "ε = 3 declared").numbers["resamples"] == 2
 
 
 def test_findings_kept_and_lost():

@@ -11,12 +11,12 @@ from modes import mode, open_to_others, usual_umask
 from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
-from dpsynth.errors import ConfigError, DataError, InputError
+from dpsynth.errors import ConfigError, DataError, InputError, RunError
 from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import run_study
-from dpsynth.research.replications.trial import Task
+from dpsynth.research.replications.trial import Task, Trial
 
 __all__ = ["usual_umask"]
 pytestmark = pytest.mark.usefixtures("undrawn")  # test_writing.py looks at what is drawn
@@ -85,6 +85,29 @@ def test_trials_of_other_records_are_not_mixed(
     monkeypatch.setattr(datasets, "load", lambda name: table)
     with pytest.raises(InputError, match="trials of other records"):
         run_study(small.changed(seeds=2), finished)
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("no memory"), KeyboardInterrupt()])
+def test_what_is_complete_stays(
+    small: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException
+) -> None:
+    """A failure or Ctrl-C that takes the complete trials with it, or leaves half a file."""
+    out, carry_out = tmp_path / "study", running.run_trial
+
+    def failing(protocol, arm, task, table) -> Trial:
+        if arm.name != "real":
+            raise raised
+        return carry_out(protocol, arm, task, table)
+
+    monkeypatch.setattr(running, "run_trial", failing)
+    with pytest.raises(RunError if isinstance(raised, RuntimeError) else KeyboardInterrupt) as caught:
+        run_study(small, out)
+    if isinstance(raised, RuntimeError):
+        assert str(caught.value) == "epsilon-3.split-0.restart-0 failed (RuntimeError: no memory)"
+    assert list(trials(out)) == ["real.split-0.restart-0.json"]
+    monkeypatch.setattr(running, "run_trial", carry_out)
+    if isinstance(raised, RuntimeError):
+        assert run_study(small, out).kept == 1
 
 
 def test_a_refused_fit_is_told(small: Protocol, tmp_path: Path) -> None:
@@ -192,6 +215,27 @@ def test_a_resample_says_that_its_rows_are_no_patients(small: Protocol, tmp_path
             assert each.task.draw in told[0]
 
 
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("cut", "it is not JSON"),
+        ("other seed", r"is no record of that trial\. Remove it"),
+        ("{}", r"is no record of that trial\. Remove it"),
+        ("[]", r"is no record of a round\. Remove it"),
+    ],
+)
+def test_a_damaged_trial_is_named(small: Protocol, finished: Path, damage: str, said: str) -> None:
+    """A record that is cut off, or another trial's, counted as the one that its file names."""
+    path = finished / running.ROUNDS / "real.split-0.restart-0.json"
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(
+        {"cut": whole[:500], "other seed": whole.replace('"seed": 0', '"seed": 1')}.get(damage, damage),
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match=rf"real\.split-0\.restart-0\.json:? {said}"):
+        run_study(small, finished)
+
+
 def test_force_replaces_studies_alone(small: Protocol, finished: Path, tmp_path: Path) -> None:
     """A damaged study that --force cannot replace, or somebody's folder that it does."""
     out = finished
@@ -220,3 +264,13 @@ def test_findings_that_are_changed_later_are_told(small: Protocol, finished: Pat
         ).read_text(encoding="utf-8")
     run_study(small, out)
     assert "The findings are not those" not in (out / "results.md").read_text(encoding="utf-8")
+
+
+def test_force_removes_what_a_study_wrote(small: Protocol, finished: Path, tmp_path: Path) -> None:
+    """Somebody's notes in the folder, or a folder behind a link, gone with the old trials."""
+    out = tmp_path / "link"
+    out.symlink_to(finished)
+    (out / "notes.txt").write_text("mine")
+    other = Protocol.from_dict({**small.to_dict(), "model": {"delta": 1e-6}})
+    assert run_study(other, out, force=True).carried_out == 2
+    assert (out / "notes.txt").read_text() == "mine" and out.is_symlink()

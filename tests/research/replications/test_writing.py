@@ -102,3 +102,13 @@ def test_tables_can_be_read(files):
         lines = list(csv.reader(files[f"tables/{sheet['name']}.csv"].splitlines()))
         assert all(len(line) == len(lines[0]) for line in lines)
         assert len(lines) == 1 + len(sheet["rows"]) * (len(sheet["header"]) - 1)
+
+
+def test_written_again(tmp_path):
+    """Catches files that differ each time, and tables of an earlier protocol that stay."""
+    write_results(study_page(made.made_up()), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    write_results(study_page(made.made_up()), tmp_path)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    write_results(study_page(made.made_up(findings=None)), tmp_path)
+    assert not (tmp_path / "tables" / "findings.csv").exists()

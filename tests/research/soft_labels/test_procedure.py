@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from dpsynth.errors import InputError
 from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, derived, halves, leave_out
@@ -72,6 +73,14 @@ def test_halves_are_halves_with_every_class():
         first, second = halves(labels, np.random.default_rng(seed))
         assert sorted([*first, *second]) == list(range(21)) and len(first) == 10
         assert labels[first].sum() == labels[second].sum() == 1
+
+
+def test_one_hot_targets_give_the_ordinary_fit():
+    """Catches copies of weight 0 that count, as they would for a tree's smallest leaf."""
+    X, labels = records(60)
+    tree = DecisionTreeClassifier(min_samples_leaf=7, random_state=3)
+    ours = WeightedCopies(tree).fit(X, hard_targets(labels, 2), seed=3)
+    np.testing.assert_array_equal(ours.predict_proba(X), tree.fit(X, labels).predict_proba(X))
 
 
 def test_weighted_copies_minimise_the_cross_entropy_of_the_targets():

@@ -67,6 +67,14 @@ def test_alpha_0_is_the_leave_out_mean_in_both_forms():
     np.testing.assert_allclose(from_probabilities(probabilities, labels, 0.0), probabilities)
 
 
+def test_alpha_of_each_record_is_its_own():
+    """Catches alphas that are laid along the classes, which three records of three classes would not show."""
+    mean, std, labels = some(3, n=3)
+    together = from_logits(mean, std, labels, [0.0, 1.0, 2.0])
+    for i, alpha in enumerate((0.0, 1.0, 2.0)):
+        np.testing.assert_allclose(together[i], from_logits(mean[[i]], std[[i]], labels[[i]], alpha)[0])
+
+
 def test_more_exposed_records_get_less_alpha():
     """Catches the rule turned round, and a division by an exposure of 0."""
     alpha = per_record_alpha([0.0, 1.0, 2.0, 4.0, 8.0], 1.5)

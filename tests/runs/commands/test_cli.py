@@ -226,6 +226,27 @@ def test_account_golden_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert cost["delta"] == 1e-5
 
 
+def test_account_of_a_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a ledger that costs something else on the command line than in Python."""
+    from dpsynth.privacy import Ledger, gaussian_event, non_private_event
+
+    ledger = Ledger()
+    ledger.post("histograms", gaussian_event(2.0), sensitivity="2")
+    ledger.save("ledger.json")
+    assert main(["account", "--ledger", "ledger.json", "--delta", "1e-6", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["epsilon"] == pytest.approx(ledger.epsilon(1e-6))
+    assert cost["entries"][0]["name"] == "histograms"
+    assert main(["account", "--ledger", "."]) == 0
+    printed = capsys.readouterr().out
+    assert "differentially private" in printed and plain_words.printed(printed) == []
+    ledger.post("raw", non_private_event(), sensitivity="unbounded")
+    ledger.save("ledger.json")
+    assert main(["account", "--ledger", "ledger.json", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["epsilon"] is None and "NOT PRIVATE" in cost["guarantee"]
+
+
 def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a draft that cannot be read back, or that does not say what it read off the data."""
     assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 0
@@ -237,6 +258,47 @@ def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]
     assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 2
     assert main(["schema", "infer", "good.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"]["columns"][0]["name"] == "age"
+
+
+@pytest.mark.slow
+def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a drafted schema that refuses its own table, or a formula in the synthetic one."""
+    lines = table(200).splitlines()
+    formula = '"=HYPERLINK(""http://x"")"'
+    rows = [f"{7 * i},{line},{[formula, 'ward'][i % 2]}" for i, line in enumerate(lines[1:])]
+    Path("bare.csv").write_text("\n".join([f"mrn,{lines[0]},place", *rows]) + "\n")
+    assert (
+        main(["schema", "infer", "bare.csv", "--outcome", "died", "--drop", "sex", "--out", "bare.yaml"]) == 0
+    )
+    said = capsys.readouterr().err
+    assert "- left out: mrn: says whose row" in said and "4 columns drafted, 2 left out" in said
+    assert main(["schema", "infer", "bare.csv", "--json"]) == 0
+    remarks = json.loads(capsys.readouterr().out)["remarks"]
+    assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
+    reviewed = [line for line in Path("bare.yaml").read_text().splitlines() if "unreviewed" not in line]
+    Path("bare.yaml").write_text("\n".join(reviewed) + "\n")
+    for command in (
+        "fit --data bare.csv --schema bare.yaml --epsilon 100 --out bare",
+        "sample bare -n 50 --seed 1 --out safe.csv",
+        "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
+    ):
+        assert main(command.split()) == 0
+    safe, raw = Path("safe.csv").read_text(), Path("raw.csv").read_text()
+    assert "\"'=HYPERLINK(" in safe and safe.replace("'=", "=") == raw and "'=" not in raw
+    capsys.readouterr()
+    evaluate = "evaluate --synthetic safe.csv --train bare.csv --schema bare.yaml --seed 0 --json"
+    assert main(evaluate.split()) == 0
+    measures = {m["name"]: m["value"] for m in json.loads(capsys.readouterr().out)["measures"]}
+    assert measures["category_coverage"] == 1 and measures["train_records"] == 200
+
+
+def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch values outside the bounds that nobody is told of."""
+    row_with("17,1.0,F,0")()
+    assert main(["schema", "check", "good.yaml", "--data", "bad.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["clipped"] == {"age": 1}
+    assert main(["schema", "check", "good.yaml", "--data", "bad.csv"]) == 0
+    assert "clipped: age, 1 value (confidential)" in capsys.readouterr().out
 
 
 def test_schema_check_counts_rows_beyond_a_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

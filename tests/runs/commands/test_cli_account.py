@@ -10,6 +10,8 @@ import pytest
 
 from dpsynth.cli import main
 from dpsynth.privacy import Ledger, gaussian_event, training_event
+from dpsynth.privacy.calibration import TvTarget
+from dpsynth.runs.commands import account as costs
 
 BAD_INPUT = {
     "account --noise-multiplier 1 --sampling-prob 1.5": "sampling_prob must lie in (0, 1]",
@@ -77,6 +79,20 @@ def test_every_measure_of_a_training_run(capsys: pytest.CaptureFixture[str]) -> 
     assert 0 < low < high < 1
 
 
+def test_text_explains_each_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a number without its sentence, or one rounded down."""
+    assert main(["account", "--noise-multiplier", "2", "--steps", "4"]) == 0
+    text = capsys.readouterr().out
+    assert "epsilon                4.37718 at delta 1e-05" in text
+    assert "at most 79.62 times as probable with this record as without" in text
+    assert "right at most 69.2 times in 100. Without the output it is right 50 times in 100" in text
+    assert "whether its mean is 0 or 1." in text
+    replaced = ["account", "--noise-multiplier", "2", "--steps", "4", "--adjacency", "replace-one"]
+    assert main(replaced) == 0
+    text = capsys.readouterr().out
+    assert "this record rather than another" in text and "replace-one" in text
+
+
 @pytest.mark.parametrize(
     ("row", "who"), [("one stay", "row"), ("one patient: the first stay", "patient"), (None, "row")]
 )
@@ -139,3 +155,15 @@ def test_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger.save(tmp_path / "ledger.json")
     more = printed(f"{command} --ledger {tmp_path / 'ledger.json'}", capsys)
     assert more["noise_multiplier"] > cost["noise_multiplier"] and more["tv"] <= 0.1
+
+
+def test_a_ledger_whose_seed_is_known_says_so_wherever_its_numbers_stand():
+    """Would catch finite numbers of a seeded ledger without the words NOT PRIVATE beside them."""
+    ledger = Ledger()
+    ledger.post("count", gaussian_event(5.0), sensitivity="1")
+    ledger.seeded = True
+    ledger.exclude("bounds read off the data")
+    alone = costs.of_ledger(ledger, 1e-5)
+    planned = costs.calibrated(TvTarget(0.2), 0.01, 100, 1e-5, earlier=ledger)
+    for text in (costs.to_text(alone), costs.to_text(planned)):
+        assert "NOT PRIVATE: noise in the ledger" in text and "bounds read off the data" in text

@@ -127,6 +127,15 @@ def test_a_run_is_attacked_with_its_bounds_and_its_generator(folder, capsys):
     assert capsys.readouterr().err.count("shadow models:") == 2
 
 
+@pytest.mark.slow
+def test_a_split_in_exact_numbers_doubles_the_bound(folder):
+    """A bound for adding a record beside an attack that exchanges one for another."""
+    Path("run.yaml").write_text(CONFIG.replace("METHOD", "stratified"))
+    assert call("run run.yaml --out ran") == 0
+    tv = Ledger.load("ran/ledger.json").guarantee().tv
+    assert attacked_run("ran").proved.advantage == pytest.approx(min(1.0, 2 * tv))
+
+
 def test_a_void_guarantee_bounds_nothing():
     """A bound beside a table whose noise can be taken away."""
     ledger = Ledger()

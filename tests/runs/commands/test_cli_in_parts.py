@@ -126,3 +126,23 @@ def test_patients_are_fitted_and_sampled_in_parts(hospital, capsys):
     assert main(f"{FIT_VISITS} --out m".split()) == 2
     assert "c.parquet hold rows of one patient" in capsys.readouterr().err
     assert not Path("m").exists() and not Ledger.open("m.ledger").entries
+
+
+def test_linked_files_are_not_read_in_parts(hospital, capsys):
+    """Catches files of a hospital that workers read one by one, as if each held whole patients."""
+    Path("visits.yaml").write_text(VISITS + "files: {a.parquet: [sex, lab]}\n")
+    assert main(f"{FIT_VISITS} --workers 1 --out m".split()) == 2
+    message = capsys.readouterr().err
+    assert "the schema's files in visits are linked in memory. Leave out --workers, or" in message
+    assert not Path("m").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_threads")
+def test_a_wrong_record_costs_nothing(folder, capsys):
+    """Catches a folder whose ledger says that something was spent on a fit that never read a count."""
+    pd.DataFrame({"age": [30], "crea": [1.0], "died": [7]}).to_parquet("parts/c.parquet")
+    assert main(f"{FIT} --data parts --out m".split()) == 2
+    message = capsys.readouterr().err
+    assert "c.parquet, counted within rows 1 to 1: column 'died', row 1: 7 is not one of the" in message
+    assert not Path("m").exists() and not Ledger.open("m.ledger").entries

@@ -41,6 +41,14 @@ def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     assert sum(told["unused"].values()) == unused and {"rows", "unused"} < {*told["internal"]}
 
 
+def test_a_table_without_an_order_is_drafted_row_by_row_and_asked_about(folder, capsys):
+    """Catches a draft of single rows without a word about patients who have several."""
+    assert main(["schema", "infer", "visits.csv", "--drop", "day", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "does a patient have several rows? Not drafted: no column seems to order the rows" in shown.err
+    assert "rows" not in json.loads(shown.out)["schema"]
+
+
 def test_an_outcome_of_patients_with_several_rows_is_drafted(folder, capsys):
     """Catches --outcome that drafted one row for each patient, or was refused with --unit."""
     for chosen in ([], ["--unit", "patient_id"]):

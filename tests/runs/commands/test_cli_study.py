@@ -62,6 +62,13 @@ def test_a_private_number_of_records(folder: Path, capsys: pytest.CaptureFixture
     assert json.loads(printed)["entries"][0]["name"] == "number of records"
 
 
+def test_estimates_without_noise_say_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exact estimates that could be taken for private ones."""
+    assert main([*FIT, "--not-private", "--study", STUDY]) == 0
+    assert main(["report", "m", "--mode", "studies"]) == 0
+    assert "NOT PRIVATE" in capsys.readouterr().out.splitlines()[-1]
+
+
 @pytest.mark.slow
 def test_fit_and_run_buy_studies(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
