@@ -2,12 +2,12 @@
 # make test   sets everything up and runs formatter, linter, type checker and the quick tests
 # make test-slow   the tests that take seconds each, and those of dpsynth/research; CI runs them after `make test`
 # make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
-# make test-numpy2   the quick tests of what computes, without TensorFlow Privacy, as Python 3.12 and later have it
+# make test-numpy2   nine fits and the quick tests of arithmetic, without TensorFlow Privacy, as Python 3.12 has it
 # make docs   builds the site, site/index.html; a warning is an error
 # make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
 # make audit   asks PyPI about known vulnerabilities of what is installed (pip-audit)
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
-# make mutants-changed   120 mutants of the rooms that have changed since that table, each commit others
+# make mutants-changed   40 mutants of the rooms that have changed since that table, each commit others
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -52,11 +52,13 @@ $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 
 numpy2: $(VENV)-numpy2/.installed
 
-# What computes. Pages, runs, commands and documents are the same with either version.
-COMPUTING := dpsynth $(addprefix tests/,table patients privacy studies marginals wgan synthesis datasets evaluation attacks \
-  audits files behaviour)
+# What has arithmetic of its own. Pages, runs, commands and documents are the same with either version, and the nine
+# fits of tests/behaviour go through the rest of the package.
+COMPUTING := dpsynth $(addprefix tests/,table studies marginals wgan evaluation \
+  $(addprefix privacy/test_,contract.py exact_draws.py noise.py profile.py tradeoff.py))
 
 test-numpy2: numpy2
+	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest tests/behaviour -m "" -n 2
 	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest $(COMPUTING) -n 2 --dist worksteal
 
 $(VENV)/.installed-docs: $(VENV)/.installed
@@ -83,7 +85,7 @@ mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --keep
 
 mutants-changed: $(VENV)/.installed-test
-	$(BIN)/python tests/mutants/run.py --changed --most 120
+	$(BIN)/python tests/mutants/run.py --changed --most 40
 
 clean:
 	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel $(VENV)-audit build dist site runs *.egg-info

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from dpsynth.attacks.shadow import audit_table, standing_together
-from dpsynth.errors import InputError
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -68,15 +67,6 @@ def test_several_canaries_and_a_leak_that_is_partial():
     """Catches canaries that are compared with each other instead of with themselves."""
     found = audit_table(resample, base(), SCHEMA, fits=60, canaries=4, delta=0.0, seed=2)
     assert found.guesses == 240 and 0.6 < found.right / found.guesses < 1.0 and found.epsilon_lower > 0.3
-
-
-def test_an_audit_of_more_fits_goes_on(tmp_path):
-    """Catches folders of another audit that are mixed in; rounds that go on are those of shadow models."""
-    options = {"canaries": ODD, "delta": 0.0, "seed": 3, "folder": tmp_path / "a", "settings": {"by": "copy"}}
-    audit_table(copy, base(), SCHEMA, fits=2, **options)
-    assert audit_table(ignore, base(), SCHEMA, fits=2, **options).right == 2
-    with pytest.raises(InputError, match="other settings"):
-        audit_table(copy, base(), SCHEMA, fits=3, **{**options, "seed": 4})
 
 
 def test_score_by_hand():

@@ -92,14 +92,3 @@ def test_computed_columns_are_neither_known_nor_guessed():
     assert guess(tables, "bmi", rng).right.shape == (80,)
     with pytest.raises(InputError, match="'zip' is not a column"):
         known_columns(schema, "zip")
-
-
-def test_a_column_alone_is_guessed_blindly():
-    """A crash where nothing is known."""
-    schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M"), missing=True),))
-    rng = np.random.default_rng(0)
-    frames = [pd.DataFrame({"sex": rng.choice(["F", "M", None], 60)}) for _ in range(3)]
-    everybody, _ = infer_columns(
-        Tables.of(frames[0], train=frames[1], test=frames[2], schema=schema), rng=rng
-    )
-    assert 0.1 < everybody.rate.value < 0.6

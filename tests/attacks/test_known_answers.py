@@ -19,17 +19,13 @@ from dpsynth.attacks.risk import Proved
 from dpsynth.attacks.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.suite import (
     ATTACKS,
-    QUICK,
     Effort,
     affordable,
     attack_tables,
-    attempts,
     in_words,
     quick,
     verdict,
 )
-from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.tables import Tables
 from dpsynth.files.storage import dump_json
@@ -121,13 +117,6 @@ def test_counts_are_those_of_anonymeter():
     assert (int(guessed.right[:80].sum()), int(guessed.right[80:].sum())) == (80, 75)
 
 
-def test_our_wilson_interval_is_anonymeters():
-    """Stored from anonymeter 1.1.0: success_rate(80, 37, 0.95) is .46422 with an error of .10674."""
-    ours = share(37, 80, method="wilson")
-    assert (ours.lower + ours.upper) / 2 == pytest.approx(0.4642181798575823, abs=1e-12)
-    assert (ours.upper - ours.lower) / 2 == pytest.approx(0.10673824422972979, abs=1e-12)
-
-
 def test_membership_agrees_with_the_evaluation():
     """A second distance or a second ROC curve beside that of the disclosure evaluator."""
     tables = half_copied()
@@ -163,12 +152,6 @@ def test_the_quick_attacks_are_few_and_internal():
     assert quick(alone, rng=np.random.default_rng(0)) == ()
 
 
-def test_the_same_seed_gives_the_same_numbers():
-    """Randomness that does not come from the generator handed in, or from threads."""
-    runs = [attack_tables(copying(), rng=np.random.default_rng(7), effort=SMALL) for _ in range(2)]
-    assert runs[0] == runs[1]
-
-
 def test_tables_are_cut_to_the_effort():
     """A large table whose comparisons are not bounded."""
     effort = Effort(descriptions=20, counted=50, targets=120, work=1.0)
@@ -180,25 +163,6 @@ def test_tables_are_cut_to_the_effort():
         real, synthetic = affordable(copying(200), searches, Effort(targets=120, work=1e7))
         assert real <= 120
         assert 2 * real * synthetic * searches * 15 <= 1e7, "15 coordinates in all"
-
-
-def test_what_is_asked_is_checked_before_anything_is_attacked():
-    """A typing error that is found after minutes."""
-    tables, rng = half_copied(), np.random.default_rng(0)
-    with pytest.raises(InputError, match="'zip' is not a column"):
-        attack_tables(tables, rng=rng, sensitive=["zip"])
-    with pytest.raises(InputError, match="'a' is in both sets"):
-        attack_tables(tables, rng=rng, linked=(["a", "b"], ["a", "c"]))
-    alone = Tables.of(tables.synthetic, train=tables.train, schema=tables.schema)
-    with pytest.raises(InputError, match="held-out"):
-        attack_tables(alone, rng=rng)
-
-
-def test_attempts_show_columns_only_where_there_is_no_mean():
-    """A report that loses the one column that was asked for."""
-    rng = np.random.default_rng(0)
-    one = attempts(attack_tables(half_copied(), rng=rng, sensitive=["group"], effort=QUICK))
-    assert any(attempt.attack == "inference, group" for attempt in one)
 
 
 @pytest.mark.slow

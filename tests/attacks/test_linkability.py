@@ -59,12 +59,3 @@ def test_columns_held_twice_or_unknown_are_refused():
     with pytest.raises(InputError, match="empty"):
         check_linked((["age"], []), MIXED)
     assert columns_of(MIXED, ["crp", "age"]).names == ("crp", "age")
-
-
-def test_a_single_column_cannot_be_held_in_two_parts():
-    """A crash on the smallest table."""
-    schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
-    one = pd.DataFrame({"age": [1, 2, 3]})
-    assert (
-        link_people(Tables.of(one, train=one, test=one, schema=schema), rng=np.random.default_rng(0)) is None
-    )

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.attacks.membership import _risk
-from dpsynth.attacks.risk import Proved, mean_rate, mover_ratio, rate_of, scaled
+from dpsynth.attacks.risk import Proved, mean_rate, mover_ratio, rate_of
 from dpsynth.checks import Counted
-from dpsynth.evaluation.estimates import Estimate, share, share_difference
+from dpsynth.evaluation.estimates import share, share_difference
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
 
@@ -54,12 +54,6 @@ def test_means_of_shares_cover():
         inside += found.lower <= 2 / 7 <= found.upper
     assert 0.92 < inside / 300 <= 1
     assert mean_rate(np.zeros(10)).upper == pytest.approx(share(0, 10).upper)
-
-
-def test_nothing_is_left_to_gain_at_one():
-    """A division by zero where the held-out rate is 1."""
-    assert scaled(Estimate(0.0, -0.1, 0.1), 1.0) == Estimate(0.0, 0.0, 0.0)
-    assert scaled(Estimate(0.2, -0.1, 0.6), 0.5).upper == 1.0
 
 
 def test_bounds_are_those_of_the_profile():

@@ -14,7 +14,7 @@ from visits import VISITS, visits
 from dpsynth.attacks import shadow
 from dpsynth.attacks.risk import Proved
 from dpsynth.attacks.shadow import plant, shadow_attack, shared_values
-from dpsynth.errors import InputError, RunError
+from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy.profile import Profile
@@ -32,10 +32,6 @@ def copy(frame, rng):
 
 def ignore(frame, rng):
     return patients(60, rng)
-
-
-def fail(frame, rng):
-    raise ValueError("no convergence")
 
 
 def noisy_counts(frame, rng, epsilon=1.0):
@@ -132,14 +128,6 @@ def test_canaries_obey_the_schema():
     narrow = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
     with pytest.raises(InputError, match="canar"):
         plant(narrow, 3, np.random.default_rng(0))
-
-
-def test_odd_rounds_are_refused_and_a_failure_is_named():
-    """Half a shadow model, or a traceback of joblib."""
-    with pytest.raises(InputError, match="even"):
-        shadow_attack(copy, BASE, MIXED, rounds=5, seed=0)
-    with pytest.raises(RunError, match=r"round-0000 failed \(ValueError: no convergence\)"):
-        shadow_attack(fail, BASE, MIXED, rounds=4, seed=0)
 
 
 def test_guesses_that_hang_together_have_a_wider_interval():

@@ -10,7 +10,6 @@ import pytest
 from attacked_tables import MIXED, patients
 
 from dpsynth.attacks.singling_out import (
-    Condition,
     codes,
     fits,
     lone_chance,
@@ -70,13 +69,6 @@ def _by_pandas(description, made, real, points):
     return int(fitting.sum())
 
 
-def test_a_missing_value_fits_no_number():
-    """Codes of missing values that lie below everything, and so fit every 'at most'."""
-    points = np.array([[np.nan], [1.0], [2.0]])
-    assert Condition(0, "<=", 5.0).fits(points).tolist() == [False, True, True]
-    assert Condition(0, "missing").fits(points).tolist() == [True, False, False]
-
-
 def test_two_equal_people_are_not_singled_out():
     """Records that are made unique first, so that a description of two counts as one of one."""
     schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
@@ -88,14 +80,6 @@ def test_two_equal_people_are_not_singled_out():
     assert found.tries == (5, 5)
     assert found.rate.value == pytest.approx(1 / 5)
     assert found.held_out.value == pytest.approx(2 / 5)
-
-
-def test_a_table_that_singles_nobody_out_cannot_be_tried():
-    """A division by no description."""
-    schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
-    same = pd.DataFrame({"sex": ["F", "F", "M", "M"]})
-    tables = Tables.of(same, train=same, test=same, schema=schema)
-    assert single_out(tables, columns=1, rng=np.random.default_rng(0)) is None
 
 
 def test_without_the_table_nothing_of_it_is_known():

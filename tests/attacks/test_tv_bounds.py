@@ -4,7 +4,6 @@ import mpmath
 import pytest
 from distributions import distance, pairs_of_distributions
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsynth.attacks.closed_forms import (
     bretagnolle_huber,
@@ -13,12 +12,8 @@ from dpsynth.attacks.closed_forms import (
     sampled_gaussian_kl,
     sampled_gaussian_tv,
 )
-from dpsynth.errors import InputError
 from dpsynth.privacy.events import training_event
 from dpsynth.privacy.profile import Profile
-
-tvs = st.floats(0.0, 1.0)
-
 
 # KL divergence of a sampled Gaussian
 
@@ -97,23 +92,6 @@ def test_kl_is_continuous_where_the_gaussians_separate(q):
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    z=st.floats(-300, 300).map(lambda e: 10.0**e),
-    q=st.one_of(st.floats(0.0, 1.0), st.floats(-300, 0).map(lambda e: 10.0**e)),
-    factor=st.floats(1.01, 3.0),
-)
-def test_kl_falls_with_noise_and_grows_with_sampling(z, q, factor):
-    """NaN, a negative value, an overflow, or a jump anywhere."""
-    kl, noisier, rarer = (sampled_gaussian_kl(a, b) for a, b in ((z, q), (factor * z, q), (z, q / factor)))
-    for direction in ("present_absent", "absent_present"):
-        here = getattr(kl, direction)
-        assert here >= 0.0
-        assert getattr(noisier, direction) <= here * (1 + 1e-9)
-        assert getattr(rarer, direction) <= here * (1 + 1e-9)
-    assert 0.0 <= kl_tv(min(kl)) <= kl_tv(max(kl)) <= 1.0
-
-
-@settings(max_examples=40, deadline=None)
 @given(pair=pairs_of_distributions(5))
 def test_kl_in_either_direction_bounds_the_distance(pair):
     """A bound below the truth: a lost factor, or one that holds in one direction only."""
@@ -129,17 +107,3 @@ def test_kl_bounds_cross_at_1594():
     assert kl_tv(1.8) == bretagnolle_huber(1.8) < pinsker(1.8)
     assert pinsker(10.0) > 1.0 == kl_tv(1e9) == kl_tv(math.inf)
     assert kl_tv(1e-30) == pytest.approx(math.sqrt(5e-31), rel=1e-14)
-
-
-def test_bad_arguments_are_named():
-    """An argument out of range that yields a number."""
-    for call, words in [
-        (lambda: sampled_gaussian_kl(-1.0, 0.1), "noise_multiplier"),
-        (lambda: sampled_gaussian_kl(1.0, 1.1), "sampling_prob"),
-        (lambda: sampled_gaussian_tv(1.0, 0.1, 0), "steps"),
-        (lambda: sampled_gaussian_tv(1.0, 0.1, 1, direction="both"), "direction"),
-        (lambda: pinsker(-1e-9), "kl"),
-        (lambda: bretagnolle_huber(math.nan), "kl"),
-    ]:
-        with pytest.raises(InputError, match=words):
-            call()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dpsynth.audits.adversary import largest, removals, replacements
-from dpsynth.errors import InputError
 
 RNG = np.random.default_rng(0)
 POINTS, POOL = RNG.random((40, 3)), RNG.random((25, 3))
@@ -36,18 +35,3 @@ def test_replacements_are_the_furthest_pair():
 def test_local_sensitivity_is_the_largest_move():
     """Catches a move measured from the mean instead of from nothing."""
     assert largest(np.array([[3.0, 4.0], [0.0, -6.0], [1.0, 1.0]])).index == 1
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: removals(POINTS[:1]),
-        lambda: replacements(POINTS, POOL[:, :2]),
-        lambda: replacements(POINTS, POOL[:0]),
-        lambda: largest(np.array([[np.nan]])),
-    ],
-)
-def test_tables_without_a_neighbour_are_refused(call):
-    """Catches a neighbour among nothing."""
-    with pytest.raises(InputError, match=r"points|pool|moves"):
-        call()

@@ -266,7 +266,7 @@ def test_few_trials_are_called_few():
 def test_a_choice_passes_and_its_law_is_the_definitions(name):
     """Catches a worst case that is none, and a choice with another law than the exponential mechanism's."""
     release = found().releases[NAMES.index(name)]
-    result = audit_choices(release, delta=DELTA, trials=3 * TRIALS, rng=np.random.default_rng(3))
+    result = audit_choices(release, delta=DELTA, trials=2 * TRIALS, rng=np.random.default_rng(3))
     assert result.verdict == "pass" and 0.5 < result.epsilon.lower <= result.declared["epsilon"]
     worst = worst_case(replace(release, epsilon=0.01))
     assert worst.epsilon == LEAST_EPSILON
@@ -295,7 +295,7 @@ def test_the_priors_path_is_one_mechanism():
     """Catches noise that several releases of a fit share, and a release that rests on more than is posted."""
     schema = Schema(columns=tuple(column for column in SCHEMA.columns if column.name != "lab"), n_public=300)
     options = marginals_options(epsilon=10.0, delta=DELTA)
-    result = audit_path(schema, options, trials=200, rng=np.random.default_rng(4))
+    result = audit_path(schema, options, trials=120, rng=np.random.default_rng(4))
     assert not result.failed and result.tv.lower >= AWAKE * result.expected_tv > 0.2
     assert result.declared["epsilon"] == pytest.approx(10.0, abs=0.07)
     assert abs(result.tv.value - result.declared["tv"]) < 0.1

@@ -60,9 +60,3 @@ def test_a_fault_is_found(tmp_path, monkeypatch, read, said):
     found = fuzz.fault(replace(fuzz.TARGETS["csv"], read=read), b"", tmp_path)
     assert found is not None
     assert found[0].startswith(said)
-
-
-def test_a_sentence_is_no_fault(tmp_path):
-    """Errors of the package counted as faults."""
-    target = replace(fuzz.TARGETS["csv"], read=lambda data, folder: _raise(DataError("column 'a' is absent")))
-    assert fuzz.fault(target, b"", tmp_path) is None

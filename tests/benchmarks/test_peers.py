@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -132,14 +131,6 @@ def test_public_cells_and_back():
     pd.testing.assert_frame_equal(cells.to_codes(numbers.iloc[:1], facts), coded.iloc[:1])
 
 
-def test_cells_are_equally_wide_on_the_declared_scale():
-    """Linear cells for a skewed laboratory value, which leave nearly all records in one cell."""
-    facts = {column["kind"]: column for column in tables.public_facts(SCHEMA)}
-    assert np.allclose(np.diff(cells.edges(facts["continuous"])), 170 / 32)
-    log = {"name": "x", "lower": 1.0, "upper": 1000.0, "step": None, "scale": "log"}
-    assert np.allclose(np.diff(np.log(cells.edges(log))), np.log(1000) / 32)
-
-
 @pytest.mark.slow
 def test_fits_are_measured_and_kept(made, tmp_path):
     """An arm that is fitted again although its round is there; a wrong seed; measures of other records."""
@@ -199,20 +190,6 @@ def test_what_fails_is_a_row_and_the_others_go_on(made, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_hangs_is_killed_with_its_children(tmp_path):
-    """A process that a peer started goes on after the time limit and takes the next fit's core."""
-    mark = tmp_path / "mark"
-    child = f"import time; time.sleep(3); open({str(mark)!r}, 'w')"
-    code = (
-        f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(30)"
-    )
-    ended = processes.run([sys.executable, "-c", code], folder=tmp_path, limit=0.4)
-    assert ended.timed_out and ended.seconds < 3
-    time.sleep(3)
-    assert not mark.exists()
-
-
-@pytest.mark.slow
 def test_processor_time_is_limited(tmp_path, monkeypatch):
     """A fit that computes for ever, on a machine whose clock says little."""
     monkeypatch.setattr(processes, "PATIENCE", 100)
@@ -240,40 +217,6 @@ def test_task_holds_public_facts_and_the_paid_for_parameters(made, tmp_path):
     assert told["n"] == told["rows"] == len(pd.read_csv(tmp_path / "train.csv")) == 200
     assert told["columns"] == tables.public_facts(SCHEMA) and "schema" not in told
     assert told["outcome"] == "c05"
-
-
-def test_environments_are_made_once_and_again_when_pins_change(tmp_path, monkeypatch):
-    """A peer that goes on in an environment of older pins; an installation that fails ends the run."""
-    pins, done = tmp_path / "pins", []
-    pins.mkdir()
-    (pins / "good.txt").write_text("one==1\n")
-    (pins / "broken.txt").write_text("two==2\n")
-
-    def run(command, *, folder, limit):
-        done.append(command[1:])
-        return processes.Ended(0.0, "ERROR: no two" if str(pins / "broken.txt") in command else None)
-
-    monkeypatch.setattr(environments, "run", run)
-    for _ in range(2):
-        found = environments.Environments(tmp_path / "made", {}, pins=pins)
-        assert found["good"] == environments.Environment(str(tmp_path / "made" / "good" / "bin" / "python"))
-    assert [command[:2] for command in done] == [["-m", "venv"], ["-m", "pip"]]
-    (pins / "good.txt").write_text("one==1.1\n")
-    assert environments.Environments(tmp_path / "made", {}, pins=pins)["good"].failed is None
-    assert len(done) == 4
-    broken = environments.Environments(tmp_path / "made", {}, pins=pins)["broken"]
-    assert broken.python is None and broken.failed == "not installed: ERROR: no two"
-
-
-def test_accountants_answers_are_tabled_and_their_failures_told():
-    """An answer under another question; a library that fails and whose row is merely empty."""
-    rows = [
-        {"case": "one", "library": "ours", "epsilon": 1.25, "delta": 0.5, "advantage": 0.75, "seconds": 2.0},
-        {"case": "one", "library": "theirs", "failed": "ValueError: no | such event"},
-    ]
-    text = "\n".join(accounting.as_markdown(pd.DataFrame(rows)))
-    assert "| ours | 1.25 | 0.5 | 0.75 |  |  | 2 |" in text
-    assert "- theirs: ValueError: no \\| such event" in text
 
 
 @pytest.mark.slow

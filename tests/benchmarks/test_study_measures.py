@@ -9,16 +9,10 @@ from study_measures import (
     Intervals,
     by_term,
     cells,
-    covered,
-    excluded,
-    mean_error,
-    over_terms,
     overlap,
     paired,
-    shown,
     signs,
     summary,
-    with_error,
 )
 from study_trials import Truth
 
@@ -38,14 +32,6 @@ def record(values, **more):
         "lower": [None if v is None else v - 2.0 for v in values],
         "upper": [None if v is None else v + 2.0 for v in values],
     } | more
-
-
-def test_an_untold_term_is_neither_covered_nor_missed():
-    """A comparison with NaN that counts as a miss."""
-    told = intervals([[0.0, np.nan, 5.0]], 1.0)
-    assert covered(told, np.zeros(3)).tolist()[0][::2] == [1.0, 0.0]
-    assert np.isnan(covered(told, np.zeros(3))[0, 1]) and np.isnan(excluded(told)[0, 1])
-    assert over_terms(covered(told, np.zeros(3))).tolist() == [0.5]
 
 
 def test_overlap_is_that_of_the_package_and_zero_where_disjoint():
@@ -103,13 +89,6 @@ def test_paired_finds_noise_that_is_told_too_small():
     assert np.isnan(paired(intervals(told.values, 0.9), real)).all()
 
 
-def test_a_mean_of_nothing_is_no_number():
-    """A warning, or a zero, for an empty cell."""
-    assert np.isnan(mean_error(np.array([np.nan]))[0])
-    assert mean_error(np.array([1.0, 3.0, np.nan])) == pytest.approx((2.0, 1.0))
-    assert np.isnan(mean_error(np.array([1.0]))[1])
-
-
 def test_lines_of_one_resample_are_joined():
     """A method added later that loses its real fit or is paired with that of another resample."""
     lines = [
@@ -131,24 +110,6 @@ def test_lines_of_one_resample_are_joined():
     assert found["later"].real.values.tolist() == [[1.0]]
 
 
-def test_refusals_failures_and_remarks_are_told():
-    """A refused fit that vanishes from the tables, or a failed one that is counted."""
-    told = [
-        {"real": record([1.0]), "naive": {"failed": "DataError: no"}, "declared": {"refused": "too much"}},
-        {
-            "real": record([1.0], remark="ridge"),
-            "naive": record([2.0], widening=1.5),
-            "declared": {"refused": "x"},
-        },
-    ]
-    lines = [{"case": "a", "epsilon": 1.0, "repetition": r, "told": t} for r, t in enumerate(told)]
-    found = {cell.method: cell for cell in cells(lines, 10)}
-    assert found["declared"].refused == "too much" and not len(found["declared"].told.values)
-    assert found["naive"].remarks == {"DataError: no": 1} and len(found["naive"].told.values) == 1
-    assert found["naive"].widening == 1.5
-    assert found["real"].remarks == {"ridge": 1}
-
-
 def test_terms_have_their_bias_beside_that_of_the_target():
     """Terms mixed up, or a target in the wrong unit."""
     truth = Truth(
@@ -161,9 +122,3 @@ def test_terms_have_their_bias_beside_that_of_the_target():
     assert (first["coverage"], second["coverage"]) == (1.0, 0.0)
     assert (second["mean z"], second["mean z2"], second["width"]) == pytest.approx((2.0, 4.0, 2.0))
     assert (first["target"], second["target"], first["exact"]) == pytest.approx((0.0, 2.0, 2.0))
-
-
-def test_numbers_are_shown_as_the_tables_have_them():
-    """A zero before the point, or a nan in a table."""
-    assert [shown(v) for v in (0.951, -0.5, 12.0, float("nan"))] == [".95", "-.50", "12.00", ""]
-    assert with_error((0.9, 0.01)) == ".90 (.01)" and with_error((0.9, float("nan"))) == ".90"

@@ -11,7 +11,7 @@ import pytest
 import statsmodels.api as sm
 import studies
 from study_cases import CASES, NULLS, Case
-from study_trials import METHODS, Told, Trial, expected, fitted, run, truth
+from study_trials import METHODS, Told, Trial, run, truth
 
 from dpsynth.table import Column, Schema
 
@@ -103,23 +103,6 @@ def test_a_method_can_be_added_and_shares_the_fitted_model(monkeypatch):
     told = run(MADE, 3.0, 0, ("declared", "doubled"))["told"]
     assert fits == ["declared"]
     assert told["doubled"]["values"] == pytest.approx(2 * np.array(told["declared"]["values"]), rel=1e-6)
-
-
-def test_a_refused_study_is_told_with_its_expected_widening():
-    """An expected widening that is not the fit's own."""
-    line = run(MADE, 0.02, 0, ("declared",))
-    refused = line["told"]["declared"]["refused"]
-    assert f"about {expected(MADE, 0.02):.1f} times" in refused
-    assert expected(MADE, 0.02) > expected(MADE, 3.0) > 1.0
-
-
-def test_a_separated_table_is_fitted_by_ridge():
-    """A resample that drops out of the yardstick because its outcome separates."""
-    frame, schema = population()
-    frame = frame.assign(died=(frame["age"] > 60).astype(int))
-    found = fitted(schema.conform(frame).frame, schema, MADE.study(), None)
-    assert found.remark == "ridge" and np.isfinite(np.asarray(found.values)).all()
-    assert np.asarray(found.values)[0] > 0
 
 
 def test_what_is_done_is_not_done_again():

@@ -251,14 +251,6 @@ def test_offline(cache: Path, tmp_path: Path) -> None:
     assert files(cache) == []
 
 
-def test_an_address_that_is_gone(server: Server, cache: Path, tmp_path: Path) -> None:
-    """A page that says 404 taken for the file."""
-    server.status = 404
-    with pytest.raises(RunError, match=r"cannot be read \(it answers 404\)"):
-        fetch(write_card(tmp_path, server.url))
-    assert files(cache) == []
-
-
 def packed(content: bytes) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -316,18 +308,6 @@ def test_a_folder_that_cannot_be_written(
         fetch(card, tmp_path / "read_only")
 
 
-def test_a_full_disk(server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full at the end: half a file, or a traceback."""
-
-    def full(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(data_files.os, "replace", full)
-    with pytest.raises(DataError, match="No space left on device"):
-        fetch(write_card(tmp_path, server.url))
-    assert "tiny.csv" not in files(cache)
-
-
 def test_credentials(cache: Path, tmp_path: Path) -> None:
     """A download without the licence that somebody has to sign, or no word on where to sign it."""
     card = write_card(
@@ -339,16 +319,3 @@ def test_credentials(cache: Path, tmp_path: Path) -> None:
         fetch(card)
     with pytest.raises(DataError, match=r"MIMIC-III .* https://physionet\.org/content/mimiciii"):
         fetch("mimic3")
-
-
-def test_no_address(cache: Path, tmp_path: Path) -> None:
-    """A data set without a stable address that is looked for at none."""
-    path = Path(write_card(tmp_path, "http://127.0.0.1:9/"))
-    path.write_text(path.read_text().replace("download: 'http://127.0.0.1:9/'", "url: https://page"))
-    with pytest.raises(DataError, match=r"no stable address of tiny\.csv is known. Get it from https://page"):
-        fetch(str(path))
-
-
-def test_nothing_to_fetch() -> None:
-    """A download of what scikit-learn carries."""
-    assert fetch("breast_cancer") is None

@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from dpsynth.datasets import card, names
+from dpsynth.datasets import names
 from dpsynth.datasets.data_cards import cards_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,11 +57,3 @@ def test_cards_are_those_of_the_checkout() -> None:
     assert names() == tuple(path.stem for path in own)
     for path in own:
         assert (cards_folder() / path.name).read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
-
-
-def test_cards_name_no_machine() -> None:
-    """A path of somebody's machine in a card helps nobody else."""
-    for name in names():
-        found = card(name)
-        assert "/" not in found.file
-        assert not re.search(r'"(/|~/|[A-Z]:)', found.model_dump_json())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsynth import datasets
 from dpsynth.datasets.files import table_of
-from dpsynth.datasets.preparations import _OTHER_DRUGS, PREPARATIONS, diagnosis_group, first_encounters
+from dpsynth.datasets.preparations import _OTHER_DRUGS, diagnosis_group, first_encounters
 from dpsynth.errors import DataError
 
 CARD = datasets.card("diabetes130")
@@ -173,13 +173,6 @@ def test_a_patient_in_two_spellings_has_one_row() -> None:
     """A patient who is two rows, and so two persons of the guarantee, by a number written in two ways."""
     rows = pd.DataFrame([encounter(9, 7), encounter(8, 7) | {"patient_nbr": "7.0"}, encounter(6, 5)])
     assert first_encounters(rows)["encounter_id"].tolist() == ["8", "6"]
-
-
-@pytest.mark.parametrize("name", PREPARATIONS)
-def test_a_renamed_column(name: str) -> None:
-    """A file whose column was renamed: a KeyError, or no word on which."""
-    with pytest.raises(DataError, match=r"the column '.*' is absent from the file"):
-        PREPARATIONS[name](pd.DataFrame({"x": ["1"]}))
 
 
 def test_a_column_the_card_knows_of_is_gone() -> None:

@@ -76,40 +76,6 @@ def test_load_support2_fills_vital_signs_only(loaded: Loader) -> None:
     assert (table.frame["temp"] * 10 % 1 > 0.01).any()  # noisy decimals are rounded by the encoder, not here
 
 
-def test_flchain_followed_is_flchain_with_its_time(loaded: Loader) -> None:
-    """A second card of one file whose bounds or words drift from the first card's."""
-    one, other = datasets.card("flchain"), datasets.card("flchain_followed")
-    assert other.sha256 == one.sha256 and other.origin == one.origin
-    assert [c for c in other.table.columns if c.name != "futime"] == list(one.table.columns)
-    assert set(one.leaking) - set(other.leaking) == {"futime"}
-    frame = loaded("flchain_followed").frame
-    pd.testing.assert_frame_equal(frame.drop(columns="futime"), loaded("flchain").frame)
-    # who died was followed for a shorter time: why it is no predictor
-    assert frame.groupby("death")["futime"].median().diff().iloc[-1] < -1000
-
-
-@pytest.mark.slow
-def test_diabetes130_hba1c_is_diabetes130_by_who_was_measured(loaded: Loader) -> None:
-    """A second card of one file whose patients or words drift, or an interaction of the wrong columns."""
-    one, other = datasets.card("diabetes130"), datasets.card("diabetes130_hba1c")
-    assert other.sha256 == one.sha256 and other.origin == one.origin and other.leaking == one.leaking
-    assert [c for c in other.table.columns if c not in one.table.columns] == [other.table["measured_in"]]
-    frame = loaded("diabetes130_hba1c").frame
-    whole = loaded("diabetes130").frame
-    pd.testing.assert_frame_equal(frame.drop(columns="measured_in"), whole[frame.columns.drop("measured_in")])
-    tested = whole["A1Cresult"] != "not measured"
-    groups = pd.crosstab(whole["primary_diagnosis"][tested], frame["measured_in"][tested])
-    # by hand from the two columns: everybody of a diagnosis that is compared, and nobody else
-    assert groups.loc["diabetes"].to_dict() == {
-        "circulatory": 0,
-        "diabetes": 2061,
-        "other": 0,
-        "respiratory": 0,
-    }
-    assert groups.loc["neoplasms", "other"] == groups.loc["neoplasms"].sum() > 0
-    assert (frame["measured_in"][~tested] == "not measured").all()
-
-
 def test_load_breast_cancer_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo must run without any data folder, and with the target's meaning the right way round."""
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
@@ -150,14 +116,6 @@ def test_breast_cancer_bounds_are_not_the_datas() -> None:
             assert column.lower < 0.95 * values.min() or column.lower == 0
 
 
-def test_unknown_name() -> None:
-    """A slip in the name must list the names there are, and no path may pass for a name."""
-    with pytest.raises(DataError, match=r"no data set 'flchian' \(data sets: breast_cancer, diab.*, flchain"):
-        datasets.load("flchian")
-    with pytest.raises(DataError, match="there is no data set"):
-        datasets.load("../datasets/flchain")
-
-
 def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the folder or the file, the error must say which variable to set, and how to fetch it."""
     monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
@@ -169,12 +127,6 @@ def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         datasets.load("flchain")
     with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'flchain.csv'} is not there")):
         datasets.load("flchain", data_dir=tmp_path)
-
-
-def test_environment_variable_is_used(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
-    """The variable, not only the argument, must lead to the file."""
-    monkeypatch.setenv("DPSYNTH_DATA_DIR", str(data_dir))
-    assert len(datasets.load("heart_failure_299").frame) == 299
 
 
 def test_checksum(tmp_path: Path) -> None:
@@ -239,12 +191,6 @@ def test_card_errors() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_card_of_another_shape() -> None:
-    """A list in place of a mapping must be one sentence and no traceback."""
-    with pytest.raises(DataError, match="a mapping is required, got list"):
-        Card.from_yaml("[1, 2]")
-
-
 def test_what_a_card_does_to_the_cells() -> None:
     """A recode that misses, a record kept without its outcome, a constant in place of it."""
     more = "bounds: made up\ncolumns: {a: A}\nrequired: [b]\nfill: {a: 5}\n"
@@ -274,12 +220,6 @@ def test_a_word_that_looks_absent_is_read_where_it_is_declared(tmp_path: Path) -
     (tmp_path / "tiny.yaml").write_text(card)
     frame = datasets.load(str(tmp_path / "tiny.yaml"), data_dir=tmp_path).frame
     assert frame["drinks"].tolist() == ["NA", "yes", "yes", "NA"]
-
-
-def test_a_card_of_ones_own_that_is_not_there() -> None:
-    """A path that is read as a data set's name."""
-    with pytest.raises(DataError, match=r"mine\.yaml: cannot be read"):
-        datasets.card("mine.yaml")
 
 
 def test_a_fit_is_told_what_a_row_is() -> None:

@@ -20,7 +20,7 @@ from modes import mode
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files import codec, storage
 from dpsynth.files import storage as atomic
-from dpsynth.files.storage import claimed, locked, read_json, replaced
+from dpsynth.files.storage import claimed, read_json, replaced
 from dpsynth.studies.estimation import Linear
 
 
@@ -66,26 +66,6 @@ def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def test_a_folder_that_becomes_read_only_is_the_problem_that_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch an error about a lock or a temporary file that the user never heard of."""
-    target = tmp_path / "table.csv"
-
-    def refused(path: object, *rest: object, **options: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path), None, *map(str, rest))
-
-    with pytest.raises(PermissionError) as caught, locked(tmp_path / "out"), replaced(target) as temporary:
-        temporary.write_text("new")
-        monkeypatch.setattr(os, "replace", refused)
-        monkeypatch.setattr(os, "unlink", refused)
-        monkeypatch.setattr(Path, "unlink", refused)
-    assert str(caught.value) == f"[Errno 13] Permission denied: '{target}'"
-    monkeypatch.undo()
-    with locked(tmp_path / "out"):
-        pass
 
 
 def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:

@@ -144,12 +144,6 @@ def test_folders_above_are_made_and_not_left_behind(tmp_path):
         storage.write_folder(tmp_path / "file/run", say("new"))
 
 
-def test_new_and_empty_folders_are_free(tmp_path: Path) -> None:
-    """Would catch a refusal of a folder that was made beforehand."""
-    require_free_folder(tmp_path / "new" / "deep", force=False, mark="report.json")
-    require_free_folder(tmp_path, force=False, mark="report.json")
-
-
 def test_only_an_earlier_result_may_be_replaced(tmp_path: Path) -> None:
     """Would catch --force that deletes somebody's thesis because --out named its folder."""
     (tmp_path / "thesis.tex").write_text("years of work")
@@ -159,15 +153,6 @@ def test_only_an_earlier_result_may_be_replaced(tmp_path: Path) -> None:
         require_free_folder(tmp_path, force=True, mark="report.json")
     (tmp_path / "report.json").write_text("{}")
     require_free_folder(tmp_path, force=True, mark="report.json")
-
-
-def test_folders_and_files_are_not_confused(tmp_path: Path) -> None:
-    """Would catch an OSError from deep inside where a name is taken by the other kind."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file"):
-        require_free_folder(tmp_path / "file", force=True, mark="report.json")
-    with pytest.raises(InputError, match="is a folder"):
-        require_free_file(tmp_path, force=True)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError
-from dpsynth.files.text import dump_yaml, load_yaml, read_text
+from dpsynth.files.text import dump_yaml, load_yaml
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)
 trees = st.recursive(
@@ -77,15 +77,6 @@ def test_errors_are_one_sentence() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_read_text(tmp_path) -> None:
-    """A folder, or bytes that are no UTF-8, must give the caller's error."""
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_text(tmp_path, error=ConfigError)
-    (tmp_path / "x").write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match="not UTF-8"):
-        read_text(tmp_path / "x", error=ConfigError)
-
-
 BOMB = "a0: &a0 [x]\n" + "".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(9))
 
 
@@ -111,11 +102,6 @@ def test_a_hostile_text_is_one_sentence() -> None:
         ) as found:
             load_yaml(text, origin="c.yaml", error=ConfigError)
         assert len(str(found.value)) < 300
-
-
-def test_aliases_serve_as_before() -> None:
-    """Aliases refused altogether: a list of categories may be written once for several columns."""
-    assert load_yaml("a: &words [x, y]\nb: *words") == {"a": ["x", "y"], "b": ["x", "y"]}
 
 
 def test_many_keys_are_read_in_one_pass() -> None:

@@ -15,11 +15,6 @@ def test_labels_are_contiguous(mass, n_bins):
     assert labels[0] == 0 and set(np.diff(labels)) <= {0, 1} and labels[-1] < n_bins
 
 
-def test_even_cells_give_even_bins():
-    """Bins of unequal mass where equal ones are possible."""
-    assert np.bincount(equal_mass(np.ones(64), 8)).tolist() == [8] * 8
-
-
 def test_mass_is_close_to_even_without_heavy_cells():
     """A rule that drifts: every bin within one cell of an even share."""
     rng = np.random.default_rng(0)

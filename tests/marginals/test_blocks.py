@@ -66,7 +66,7 @@ def test_placeholders_leave_dates_where_they_are():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", [0, 987_654_321_012_345, 2**51])
+@pytest.mark.parametrize("value", [987_654_321_012_345, 2**51])
 def test_a_frequent_value_is_found_in_any_range(value):
     """Catches places that are told up to some range only: three kinds of residues tell one of 2^51 values."""
     column = Column(name="x", kind="integer", lower=0, upper=2**51)

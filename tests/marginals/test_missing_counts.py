@@ -8,7 +8,6 @@ from chains import chain_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import read, release_marginals
-from stored import read_back
 
 from dpsynth.marginals.missing import Lacking, missing_odds
 from dpsynth.marginals.statistics import MarginalsRelease, panel_of
@@ -182,18 +181,6 @@ def test_missing_values_are_not_taken_for_rare_categories(monkeypatch):
     absent = sum(cells[:, j] == released.grids[j].present for j in panel_of(released.grids))
     number = frame[["x0", "x1", "x2"]].isna().sum(axis=1)
     np.testing.assert_allclose(np.bincount(absent, minlength=4), np.bincount(number, minlength=4), atol=60)
-
-
-def test_the_law_is_saved_with_the_model():
-    rng = np.random.default_rng(3)
-    frame = table(500, rng)
-    released = release_marginals(frame, SCHEMA, noise_multiplier=None, n=500, rng=rng)
-    chain = chain_of(frame, SCHEMA, released, rng, kind="tree")
-    again = read_back(released)
-    np.testing.assert_array_equal(again.missing_law, released.missing_law)
-    twin = read_back(chain)
-    first, second = (p.sample(200, np.random.default_rng(0)) for p in (chain, twin))
-    np.testing.assert_array_equal(first, second)
 
 
 def test_without_a_panel_nothing_more_is_released():

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from releases import fit_base_model, release_marginals
-from stored import read_back
 
 from dpsynth.errors import ConfigError
-from dpsynth.marginals.binning import Binning, default_bins
+from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import block_scores, grow_tree, pair_scores
@@ -239,18 +238,6 @@ def test_small_schemas():
     assert only.factors == ()
 
 
-def test_default_bins():
-    """A rule that is not monotone, leaves its range, or lets a table's noise pass its part."""
-    values = [default_bins(n, 10.0, 2) for n in (10, 1000, 10_000, 1e6)]
-    assert values == sorted(values) and values[0] == 3 and values[-1] == 24
-    assert default_bins(5000, 5.0, 2) >= default_bins(5000, 50.0, 2) >= default_bins(5000, 50.0, 4)
-    assert default_bins(1000, 0.0) == default_bins(1000, 1.0) == 16
-    for n, std, classes in ((4000, 6.4, 2), (20_000, 9.0, 3), (500, 2.0, 1)):
-        k = default_bins(n, std, classes)
-        noise = [std * np.sqrt(2 / np.pi) * classes * bins**2 / n for bins in (k - 1, k + 1)]
-        assert noise[0] <= 0.23 <= noise[1] and k % 2 == 0  # the nearest even number
-
-
 def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
     """Noise that the fit does not know of is taken for interactions."""
     seen = []
@@ -263,15 +250,6 @@ def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
     made, _ = fitted("tan", noise=2.0)
     # three tables of three columns, four of the outcome and one
     assert seen == [pytest.approx(2.0 * np.sqrt(3 + 4 / 3))] and made.noise_std == seen[0]
-
-
-def test_state_round_trip():
-    """A saved base model that draws other records."""
-    base_model, _ = fitted("tan")
-    again = read_back(base_model)
-    draws = [p.sample(100, np.random.default_rng(0)) for p in (base_model, again)]
-    assert np.array_equal(*draws) and again.edges == base_model.edges
-    assert again.noise_std == base_model.noise_std
 
 
 def test_bad_arguments():

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from dpsynth.errors import ConfigError
 from dpsynth.marginals.density import fit_margins, norm_sub
@@ -29,20 +28,6 @@ def test_norm_sub_against_bisection(counts, total):
     assert np.all(result >= 0)
     assert result.sum() == pytest.approx(total, abs=1e-8)
     assert np.allclose(result, naive_norm_sub(counts, total), atol=1e-7)
-
-
-def test_norm_sub_is_the_euclidean_projection():
-    """An operation that only looks like a projection (clip and rescale, say)."""
-    counts = np.array([5.0, -3.0, 0.5, 4.0])
-    constraint = {"type": "eq", "fun": lambda x: x.sum() - 6.0}
-    solved = optimize.minimize(
-        lambda x: ((x - counts) ** 2).sum(),
-        np.full(4, 1.5),
-        bounds=[(0, None)] * 4,
-        constraints=constraint,
-        tol=1e-12,
-    )
-    assert np.allclose(norm_sub(counts, 6.0), solved.x, atol=1e-4)
 
 
 def test_norm_sub_rows_and_edges():

@@ -213,15 +213,6 @@ def test_a_number_of_visits_orders_rows_without_being_a_column():
     assert "visit_id: orders the rows and is not released" in "\n".join(made.lines())
 
 
-def test_candidates_are_named():
-    """Catches a guess among several columns that nobody is asked about."""
-    visits = clinic()[1]
-    visits = visits.assign(mrn=visits["patient_id"] + 5, week=visits["day"] // 7 + visits.index)
-    said = "\n".join(infer_patient_schema(visits).lines())
-    assert "Other candidates, for unit or --unit: mrn." in said
-    assert "Other candidates, for order or --order: visit_id, week." in said
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -14,7 +14,7 @@ from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pand
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.patients.histories import Histories, patient_table, rows_of, unused_rows
 from dpsynth.patients.schema import MOST_ROWS, PRESENCE_CLASSES, PatientSchema
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
 DIED = Column(name="died", kind="binary", categories=("no", "yes"))
@@ -367,12 +367,6 @@ def test_a_discharge_follows_from_the_order_and_a_stay():
     assert not [name for name in found if name.startswith("left")]
 
 
-def test_a_schema_of_patients_is_no_schema_of_records():
-    """Catches an error that names a field of a column, in place of what the file describes."""
-    with pytest.raises(SchemaError, match="the key rows describes patients with several rows"):
-        Schema.from_dict(VISITS.to_dict())
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -400,11 +394,3 @@ def test_rows_may_have_dates_as_an_order_that_is_no_column():
     frame = wards(5)
     dates = frame.assign(stay=pd.Timestamp("2010-01-01") + pd.to_timedelta(frame["stay"], unit="D"))
     pd.testing.assert_frame_equal(patient_table(dates, WARDS), patient_table(frame, WARDS))
-
-
-def test_keys_that_do_not_stand_there_are_refused():
-    """A number as a key, or a key in two places, which are errors of Python."""
-    with pytest.raises(SchemaError, match="every key must be text"):
-        PatientSchema.from_dict({**STAYS.to_dict(), 1: "a"})
-    with pytest.raises(SchemaError, match="most is no key of its own"):
-        PatientSchema.from_dict({**STAYS.to_dict(), "most": 3})

@@ -90,21 +90,6 @@ def test_impossible_budgets_are_refused():
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [
-        {"rtol": 0.0},
-        {"start": 0.0},
-        {"adjacency": "both"},
-    ],
-    ids=str,
-)
-def test_bad_arguments_are_named(bad):
-    """An argument out of range that starts a search."""
-    with pytest.raises(InputError, match=next(iter(bad))):
-        calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1), **bad)
-
-
-@pytest.mark.parametrize(
     ("name", "numbers"),
     [
         ("epsilon", (0.0, 1e-5)),

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import amplified, epsilon_of_belief, largest_tv, posterior_belief, tv_of_mu
-
-
-def test_largest_tv_at_the_ends():
-    """NaN or a refusal where nothing, or all, is given away."""
-    assert largest_tv(0.0) == 0.0 and largest_tv(0.0, 0.3) == 0.3
-    assert largest_tv(math.inf) == largest_tv(math.inf, 0.3) == largest_tv(1.0, 1.0) == 1.0
 
 
 @given(st.floats(0.0, 5.0), st.floats(0.0, 0.9))
@@ -56,15 +49,6 @@ def test_belief_is_bayes_rule(epsilon, prior):
         assert posterior_belief(epsilon, prior) == pytest.approx(float(odds / (1 + odds)), rel=1e-12)
 
 
-def test_belief_at_the_ends():
-    """Overflow, and certainty that a release would move."""
-    assert [posterior_belief(e) for e in (0.0, 1e300, math.inf)] == [0.5, 1.0, 1.0]
-    assert [posterior_belief(math.inf, p) for p in (0.0, 5e-324, 1.0)] == [0.0, 1.0, 1.0]
-    assert posterior_belief(0.0, 1e-300) == pytest.approx(1e-300)
-    assert epsilon_of_belief(1.0) == math.inf
-    assert epsilon_of_belief(0.3, 0.3) == 0.0
-
-
 @given(st.floats(1e-9, 30.0), st.floats(0.01, 0.99))
 @settings(max_examples=50)
 def test_inverse_of_the_belief(epsilon, prior):
@@ -72,20 +56,3 @@ def test_inverse_of_the_belief(epsilon, prior):
     belief = posterior_belief(epsilon, prior)
     if belief < 1.0:
         assert posterior_belief(epsilon_of_belief(belief, prior), prior) == pytest.approx(belief, rel=1e-13)
-
-
-def test_wrong_arguments_are_named():
-    """A number out of range that is computed with, or a message that does not say which it was."""
-    for call, name in [
-        (lambda: largest_tv(-1.0), "epsilon"),
-        (lambda: largest_tv(1.0, math.nan), "delta"),
-        (lambda: tv_of_mu(-1.0), "mu"),
-        (lambda: posterior_belief(-1.0), "epsilon"),
-        (lambda: posterior_belief(math.nan), "epsilon"),
-        (lambda: posterior_belief(1.0, 1.5), "prior"),
-        (lambda: epsilon_of_belief(0.4), "belief"),
-        (lambda: epsilon_of_belief(0.4, 0.0), "prior"),
-        (lambda: epsilon_of_belief(math.nan), "belief"),
-    ]:
-        with pytest.raises(InputError, match=rf"^{name} must"):
-            call()

@@ -89,26 +89,6 @@ def test_too_many_applications_are_refused():
         Profile([training_event(100.0, 1e-4, 10**9)])
 
 
-@pytest.mark.parametrize("fpr", ["0.5", True, None])
-def test_rates_are_numbers(fpr):
-    """Would catch a text or a truth value taken for a rate."""
-    with pytest.raises(InputError, match="fpr must be a number"):
-        Profile([gaussian_event(1.0)]).fnr(fpr)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: gaussian_event(1.0, count=10**400),
-        lambda: gaussian_event(10**400 * 0 - 1),
-    ],
-)
-def test_numbers_without_sense_are_refused(call):
-    """Would catch an overflow shown as a traceback."""
-    with pytest.raises(InputError):
-        call()
-
-
 def test_a_ledger_nested_without_end_is_refused(tmp_path):
     """Would catch a RecursionError from a hostile file."""
     (tmp_path / "ledger.json").write_text("[" * 100_000)

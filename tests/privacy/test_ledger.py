@@ -132,15 +132,6 @@ def test_a_ledger_that_was_damaged_is_not_believed(tmp_path, damage):
         Ledger.load(path)
 
 
-def test_missing_and_unreadable_files(tmp_path):
-    """An OSError or UnicodeDecodeError that escapes as a traceback."""
-    with pytest.raises(DataError, match="No such file"):
-        Ledger.load(tmp_path / "none.json")
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not JSON"):
-        Ledger.load(tmp_path / "bytes.json")
-
-
 def test_an_unknown_event_in_a_file_is_refused_by_name(tmp_path):
     """An event of a later version that is passed over, so that the cost is too low."""
     path = tmp_path / "ledger.json"

@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
@@ -73,36 +73,6 @@ def test_laplace_by_its_closed_form():
     for fpr in (0.01, 0.1, 0.25, 0.4, 0.6, 0.95):
         assert profile.fnr(fpr) == pytest.approx(exact(fpr), abs=1e-4)
         assert profile.fnr(fpr) <= exact(fpr) + 1e-9
-
-
-@pytest.mark.slow
-@settings(max_examples=4, deadline=None)
-@given(z=st.floats(0.6, 5.0), q=st.floats(0.005, 0.9), steps=st.integers(1, 60))
-@example(z=1.7182866384298427, q=0.6538592558012781, steps=51)
-def test_curve_agrees_with_the_profile(z, q, steps):
-    """A curve that is not convex, not decreasing, or contradicts TV, epsilon or the accuracy bound."""
-    profile = Profile([training_event(z, q, steps)])
-    assume(profile.tv() < 0.98)  # beyond, the rates tried here are too coarse to see the largest advantage
-    rates = np.linspace(0.0, 1.0, 401)
-    fnr = np.asarray(profile.fnr(rates))
-    assert np.all(np.diff(fnr) <= 1e-12) and np.all(np.diff(fnr, 2) >= -1e-9)  # the ROC is concave
-    assert np.all(fnr <= 1 - rates + 1e-12)
-    advantage = max(profile.advantage(rate) for rate in rates)
-    assert advantage <= profile.tv() + 1e-9
-    fine = max(profile.advantage(rate) for rate in np.linspace(0.0, 1.0, 4001))
-    assert fine == pytest.approx(profile.tv(), abs=3e-4)
-    for epsilon in (0.0, 0.5, 2.0):
-        line = 1 - profile.delta(epsilon) - math.exp(epsilon) * rates
-        assert np.all(fnr >= line - 1e-6)
-    for prior in (0.2, 0.5, 0.9):
-        best = max(prior * (1 - fnr) + (1 - prior) * (1 - rates))
-        # the curve is above the truth where it joins points of a fine grid by chords (test_private_side.py)
-        assert best <= profile.attack_accuracy(prior) + 1e-6
-        assert best == pytest.approx(profile.attack_accuracy(prior), abs=2e-3)
-    mu = profile.mu(1e-4)
-    assert mu >= 2 * norm.ppf((1 + profile.tv()) / 2) - 1e-3
-    seen = (rates > 2e-3) & (fnr > 2e-4)
-    assert np.all(norm.cdf(norm.ppf(1 - rates[seen]) - mu) <= fnr[seen] + 1e-6)
 
 
 def test_positive_predictive_value():

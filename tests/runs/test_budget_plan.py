@@ -14,7 +14,7 @@ from chosen_statistics import beside, marginals_options
 
 import dpsynth
 from dpsynth.cli import main
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.errors import PrivacyError
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
@@ -23,7 +23,6 @@ from dpsynth.runs.commands.run import _write as write_plan
 from dpsynth.runs.forecast import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
 from dpsynth.synthesis.fit import outlook, plan_fit, planned_parts
 from dpsynth.synthesis.generators import DEFAULT, options_of
-from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.studies import Studies
@@ -52,10 +51,6 @@ def frame_of(n: int) -> pd.DataFrame:
             "died": rng.choice(["no", "yes"], n),
         }
     )
-
-
-def plan_of(options: FitOptions):
-    return planned_parts(schema_of(n_public=5000), 5000.0, options)
 
 
 def test_noise_is_that_of_the_releases_of_a_fit():
@@ -177,24 +172,6 @@ def test_no_data_file_is_opened(tmp_path):
     assert "Is my table large enough?" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"n": 29}, InputError, "n must be at least 30 records, got 29"),
-        ({"n": None}, InputError, "the schema has no n_public"),
-        ({"n": 100.5}, InputError, "whole number"),
-        ({"n": 100, "also": beside(["died ~ weight"])}, InputError, "'weight' is not a column"),
-        ({"n": 100, "epsilon": None}, InputError, "epsilon is null"),
-        ({"n": 100, "epsilon": -1.0}, InputError, "epsilon must be greater than 0"),
-        ({"n": 100, "bins": 3}, InputError, "bins"),
-    ],
-)
-def test_bad_input_is_refused(arguments, error, words):
-    """Catches a plan of nothing, or an error that does not name its argument."""
-    with pytest.raises(error, match=words):
-        dpsynth.plan(schema_of(), **arguments)
-
-
 def test_an_unreviewed_schema_is_refused():
     """Catches a plan, which may be shared, of bounds that were read off private records."""
     column = Column(name="urea", kind="continuous", lower=1, upper=217, unreviewed=("upper",))
@@ -313,12 +290,6 @@ def test_the_noise_in_a_mean_is_that_of_noisy_counts():
     assert "cost" in str(dpsynth.plan(schema_of(cost), 20_000)).split("Noise in means:")[1]
 
 
-def test_a_plan_takes_a_name(capsys):
-    """Catches `dpsynth run randhie` without a plan of it."""
-    assert main(["plan", "breast_cancer"]) == 0
-    assert "mean_texture" in capsys.readouterr().out
-
-
 def test_command_writes_a_folder(tmp_path, capsys):
     """Catches a folder without one of its files, and a file that is not what is printed."""
     schema_of().to_yaml(tmp_path / "schema.yaml")
@@ -334,10 +305,3 @@ def test_command_writes_a_folder(tmp_path, capsys):
     assert "<svg" in (out / "plan.svg").read_text()
     assert main([*command, "--out", str(out)]) == 2
     assert "exists and is not empty" in capsys.readouterr().err
-
-
-def test_a_run_says_its_own_epsilon(tmp_path, capsys):
-    """Catches two epsilons for one run."""
-    (tmp_path / "run.yaml").write_text("dataset: breast_cancer\nmodel: {epsilon: 1}\n")
-    assert main(["plan", str(tmp_path / "run.yaml"), "--epsilon", "3"]) == 2
-    assert "--epsilon does not go with" in capsys.readouterr().err

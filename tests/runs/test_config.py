@@ -156,19 +156,10 @@ def test_studies_that_are_none(text: str, words: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
 
 
-def test_studies_that_contradict_the_model() -> None:
-    """A fault of two keys that is laid to one section, or found after the table was read."""
-    model = {"epsilon": 3, "generator": "matching"}
-    with pytest.raises(ConfigError, match=r"^studies need generator marginals, and model\.generator is"):
-        RunConfig.from_dict({"dataset": "flchain", "model": model, "studies": ["death ~ age"]})
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("dataset: a\nmodel: {epsilon: -1}", "model.epsilon must be greater than 0, got -1"),
-        ("dataset: a\nmodel: {epsilon: 0}", "model.epsilon must be greater than 0, got 0"),
-        ("dataset: a\nmodel: {epsilon: .inf}", "model.epsilon must be a finite number, got inf"),
         ("dataset: a\nmodel: {epsilon: .nan}", "model.epsilon must be a finite number, got nan"),
         ("dataset: a\nmodel: {epsilon: '3'}", "model.epsilon must be a valid number, got '3'"),
         ("dataset: a\nmodel: {delta: 1}", "model.delta must be less than 1, got 1"),
@@ -184,18 +175,13 @@ def test_studies_that_contradict_the_model() -> None:
             "dataset: a\nmodel: {epsilon: 1, steps: 3}",
             "model: steps is an option of generator wgan-gp, not of marginals",
         ),
-        ("dataset: a\nmodel: {epsilon: 1, studies: []}", "model: studies is not a known key"),
         (
             "dataset: a\nmodel: {epsilon: 1, shares: {count: 2}}",
             "model.shares: shares.count must be greater than 0 and less than 1, got 2",
         ),
-        ("dataset: a\nmodel: {eps: 3}", "model.eps is not a known key"),
         ("dataset: a\nmodel: 3", "model must be a mapping of keys, got 3"),
         ("dataset: a\nmodle: {}", "modle is not a known key (known keys: description, dataset, data, split"),
-        ("dataset: a\nsplit: {test_fraction: 1}", "split.test_fraction must be less than 1, got 1"),
         ("dataset: a\nsplit: {seed: true}", "split.seed must be a valid integer, got True"),
-        ("dataset: a\nsample: {n: 0}", "sample.n must be greater than or equal to 1, got 0"),
-        ("dataset: a\nevaluate: {enabled: maybe}", "evaluate.enabled must be a valid boolean, got 'maybe'"),
         ("data: {path: a.csv}\nmodel: {epsilon: 1}", "data.schema is required"),
         (
             "dataset: a\nmodel: {epsilon: 1}\ndata: {path: a.csv, schema: a.yaml}",
@@ -207,10 +193,7 @@ def test_studies_that_contradict_the_model() -> None:
             "data.path: it must not hold a zero byte",
         ),
         ("{}", "model is required"),
-        ("dataset: a\nmodel: {delta: 1e-5}", "model.epsilon is required"),
-        ("model: {epsilon: 1}", "one of dataset and data is required, and neither is given"),
         ("", "a mapping of keys is required, got None"),
-        ("[1]", "a mapping of keys is required, got [1]"),
         ("1: 2", "a mapping of keys is required"),
         ("dataset: [", "not valid YAML"),
         ("dataset: a\ndataset: b", "the key 'dataset' is given twice"),
@@ -224,12 +207,6 @@ def test_errors_name_file_and_key(text: str, words: str, tmp_path: Path) -> None
         RunConfig.from_yaml(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
-
-
-def test_absent_file(tmp_path: Path) -> None:
-    """A file that is not there must not end in a traceback."""
-    with pytest.raises(ConfigError, match=r"none\.yaml: no such file"):
-        RunConfig.from_yaml(tmp_path / "none.yaml")
 
 
 def test_own_data_is_found_from_the_configs_folder(tmp_path: Path) -> None:

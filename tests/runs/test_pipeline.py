@@ -243,16 +243,6 @@ def test_estimates_of_declared_studies_go_through_a_run(
         assert "effects" not in report.released().evaluation.details
 
 
-def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch the word that stands in the seed's place taken for a wrong option."""
-    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
-    pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
-    assert main(["evaluate", "out"]) == 0
-    report = json.loads((folder / "out/report.json").read_text())
-    assert report["config"]["model"]["random_state"] == "given, not kept"
-    assert report["evaluation"] is not None
-
-
 def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a table measured against another split, or against bounds that are not its own."""
     pipeline.run(config(evaluate={"enabled": False}), "out")
@@ -488,17 +478,6 @@ def test_what_is_wrong_is_found_before_a_record_is_read(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder: Path) -> None:
-    """Would catch a table without a usable outcome refused although nothing is evaluated."""
-    only = SCHEMA.to_yaml().replace("[0, 1]", "[0]").replace("binary", "categorical")
-    rows = (folder / "cohort.csv").read_text().splitlines()
-    (folder / "cohort.csv").write_text("\n".join([rows[0], *(f"{row[:-1]}0" for row in rows[1:])]) + "\n")
-    (folder / "cohort.yaml").write_text(only.replace("- 0\n  - 1\n", "- 0\n"))
-    with pytest.raises(InputError, match="evaluate: outcome 'died' has the category 0 only"):
-        pipeline.run(config(), "out")
-    assert not pipeline.run(config(evaluate={"enabled": False}), "out").problems
-
-
 KILLED = """
 import os, signal, sys
 from dpsynth.runs import evaluation, pipeline
@@ -726,13 +705,6 @@ def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("NOT PRIVATE")
     assert main(["sample", "model", "-n", "3", "--seed", "1", "--out", "t.csv"]) == 0
     assert capsys.readouterr().out.startswith("NOT PRIVATE")
-
-
-def test_sample_takes_the_folder_of_a_run(folder: Path) -> None:
-    """Would catch a user sent back to find model/ inside the folder that the run wrote."""
-    pipeline.run(config(evaluate={"enabled": False}), "out")
-    assert main(["sample", "out", "-n", "5", "--out", "s.csv"]) == 0
-    assert len(read_table("s.csv", SCHEMA)) == 5
 
 
 @pytest.mark.slow

@@ -224,13 +224,3 @@ def test_what_was_spent_is_shown(file: LedgerFile, capsys: pytest.CaptureFixture
     record = json.loads(capsys.readouterr().out)
     assert (record["epsilon_used"], record["epsilon"], record["runs"][0]["folder"]) == (1.0001, 2.0, "out")
     assert record["runs"][0]["entries"][0]["name"] == "counts" and len(record["caps"]) == 2
-
-
-def test_a_ledger_to_show_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Catches a traceback where no file is named, and a look that makes one."""
-    monkeypatch.delenv("DPSYNTH_LEDGER", raising=False)
-    assert main(["ledger"]) == 2 and "DPSYNTH_LEDGER" in capsys.readouterr().err
-    assert main(["ledger", "absent.ledger"]) == 2 and not Path("absent.ledger").exists()
-    assert "absent.ledger --epsilon E --delta D` makes one" in capsys.readouterr().err

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import dpsynth
 from dpsynth.errors import InputError
 from dpsynth.studies.combining import combine
 
@@ -43,13 +42,6 @@ def naive(q, u, level, rng, draws=400_000):
     drawn = np.mean(q) + spread * rng.standard_normal(len(tau))
     ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return *ends, 2 * min(np.mean(drawn < 0), np.mean(drawn > 0)), np.median(spread), len(tau)
-
-
-def values(told, k=0):
-    return [float(getattr(told, name)[k]) for name in NAMES]
-
-
-NAMES = ("estimate", "std_error", "lower", "upper", "p_value")
 
 
 @pytest.mark.parametrize("row", PUBLISHED)
@@ -147,22 +139,6 @@ def test_shapes_that_are_taken():
     assert one.lower[0] == plain.lower[0] and one.estimate.shape == (1,)
 
 
-def test_as_a_frame_and_printed():
-    """Catches a record whose table shows other numbers than it holds."""
-    frame = pd.DataFrame({"age": [0.9, 1.0, 1.3], "sex": [0.2, 0.2, 0.2]})
-    told = combine(frame, 0.01 + 0 * frame, level=0.9)
-    table = told.to_frame()
-    assert table.index.tolist() == ["age", "sex"]
-    for name in NAMES:
-        np.testing.assert_array_equal(table[name], getattr(told, name))
-    lines = str(told).splitlines()
-    assert lines[0].split() == ["term", "estimate", "std", "error", "90", "%", "interval", "p"]
-    assert lines[1].split()[:3] == ["age", "1.07", f"{told.std_error[0]:.3g}"]
-    assert lines[2].startswith("sex ") and lines[3] == "From 3 synthetic tables."
-    with pytest.raises(AttributeError):
-        told.m = 4
-
-
 def test_no_variance_at_all():
     """Catches 0 / 0 where all tables say exactly the same."""
     told = combine([[2.0, 0.0]] * 3, np.zeros((3, 2)))
@@ -245,17 +221,3 @@ def test_intervals_hold_the_truth():
     assert coverage(20, 1000, 500, rng) == pytest.approx(0.95, abs=0.039)
     # where few tables tell little beside their own variance, the prior is on the safe side
     assert 0.98 <= coverage(5, 200, 250, rng) <= 1.0
-
-
-def test_the_tables_of_one_model_do_not_combine():
-    """Catches a docstring that promises what no rule can do: samples of one model do not show its noise."""
-    rng = np.random.default_rng(1)
-    model = 3 * rng.normal(size=500) / math.sqrt(200)
-    q = model[:, None] + rng.normal(size=(500, 20)) / math.sqrt(200)
-    told = combine(q.T, np.full((20, 500), 1 / 200))
-    assert np.mean((told.lower <= 0) & (told.upper >= 0)) < 0.75
-
-
-def test_public():
-    """Catches a name that is not where users look for it."""
-    assert dpsynth.combine is combine

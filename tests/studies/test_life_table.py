@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.duration.survfunc import SurvfuncRight
 
-from dpsynth.errors import InputError
-from dpsynth.files.codec import from_plain, to_plain
+from dpsynth.files.codec import to_plain
 from dpsynth.studies.estimation import SurvivalCurve, survival_curve
 
 
@@ -128,25 +127,6 @@ def test_a_total_that_is_not_theirs_is_left_out():
         bare, wrong = curve_of(counts, ends, noise), curve_of(counts, ends, noise, total=1650.0)
         assert to_plain(wrong) == to_plain(bare)
         assert to_plain(curve_of(counts, ends, 50.0, total=1650.0)) != to_plain(curve_of(counts, ends, 50.0))
-
-
-def test_a_level_out_of_range_is_refused():
-    """A level in per cent."""
-    with pytest.raises(InputError, match="level"):
-        curve_of([1, 0, 9, 0], [1.0], level=95)
-
-
-def test_three_lines_about_the_quartiles():
-    """Lines of the first three boundaries, or none for a table of one interval."""
-    quarter = np.linspace(0.05, 1, 20)
-    curve = SurvivalCurve(np.arange(10.0, 201, 10), 1 - quarter / 2, 0.9 - quarter / 2, 1 - quarter / 4)
-    assert [line.split(":")[0] for line in str(curve).splitlines()] == [
-        "Survival at 50",
-        "Survival at 100",
-        "Survival at 150",
-    ]
-    assert len(str(curve_of([1, 0, 9, 0], [1.0])).splitlines()) == 1
-    assert to_plain(from_plain(SurvivalCurve, to_plain(curve))) == to_plain(curve)
 
 
 @pytest.mark.slow

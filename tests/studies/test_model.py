@@ -137,24 +137,6 @@ def test_text_that_is_no_model() -> None:
         assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_arguments_that_are_no_model() -> None:
-    """An argument out of range that would fail later, far from its name."""
-    for fields, message in [
-        ({"kind": "probit", "outcome": "death"}, "one of logistic, linear, cox, got 'probit'"),
-        ({"kind": "cox", "outcome": "death"}, "must name the column of the duration"),
-        ({"kind": "linear", "outcome": "age", "duration": "days"}, "duration is for cox models only"),
-        ({"kind": "linear", "outcome": "age", "units": {"days": 0}}, "increment of 'days' must be greater"),
-        ({"kind": "linear", "outcome": "age", "predictors": "sex"}, "must be a sequence of columns"),
-        ({"kind": "linear", "outcome": "age", "logs": "creatinine"}, "logs must map columns"),
-        (
-            {"kind": "linear", "outcome": "age", "logs": {"log": "log"}, "units": {"log": 1.0}},
-            "greater than 1, got",
-        ),
-    ]:
-        with pytest.raises(InputError, match=message):
-            EffectsModel(**fields)
-
-
 @pytest.mark.parametrize("units", [{"sex": 2.0}, {"death": 1.0}, {"days": 10.0}])
 def test_units_are_of_numeric_predictors(units) -> None:
     """An increment that would silently do nothing."""

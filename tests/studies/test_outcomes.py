@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from dpsynth.studies.estimation import Linear, StudyDesign, _mean_cut, mode, redrawn
+from dpsynth.studies.estimation import Linear, StudyDesign, mode, redrawn
 from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 
@@ -161,19 +161,3 @@ def test_a_line_that_leaves_the_bounds_is_told():
     frame, design = skewed(5000, 1)
     with pytest.warns(UserWarning, match="'stay' leaves the column's declared bounds in about [0-9]+ %"):
         redrawn(design, np.array([-1.0, 1.5]), frame, np.random.default_rng(0))
-
-
-def test_the_mean_of_what_is_cut():
-    """Sums of the wrong part, by the mean over all of them."""
-    rng = np.random.default_rng(0)
-    distances, room = rng.normal(size=501), np.abs(rng.normal(size=40)) * np.tile([0.0, 1.0], 20)
-    expected = [np.minimum(np.maximum(distances, 0), end).mean() for end in room]
-    np.testing.assert_allclose(_mean_cut(distances, room), expected)
-
-
-def test_few_records_have_normal_residuals():
-    """A law of residuals read off hardly more records than there are coefficients."""
-    frame, design = skewed(5000, 2)
-    few = frame.head(12)
-    new = redrawn(design, np.array([1.0, 0.5]), few, np.random.default_rng(0))
-    assert len(new) == 12 and new["stay"].between(0, 60).all() and new["stay"].nunique() > 6

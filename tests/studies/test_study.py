@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from pydantic import BaseModel
 
 import dpsynth
 from dpsynth.errors import InputError
@@ -97,19 +96,6 @@ def test_a_study_is_read_back_from_its_record(given) -> None:
     assert Study.read(json.loads(study.model_dump_json())) == study
     assert Study.read(study.model_dump()) == study
     assert dpsynth.Study is Study
-
-
-def test_a_study_inside_another_record() -> None:
-    """A fault inside a configuration that is no fault of the configuration."""
-
-    class Config(BaseModel):
-        study: Study
-
-    assert Config.model_validate({"study": {"model": "death ~ age"}}).study == Study(model="death ~ age")
-    with pytest.raises(ValueError, match="'kind: outcome ~ predictors'"):
-        Config.model_validate({"study": {"model": "death"}})
-    with pytest.raises(InputError, match=r"^model: a model is written"):
-        Study.of(model="death")
 
 
 def test_what_is_no_study() -> None:

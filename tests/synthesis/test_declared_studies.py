@@ -16,7 +16,7 @@ from chosen_statistics import beside, dp_marginals
 from sklearn.base import clone
 
 import dpsynth
-from dpsynth import Column, Schema, Studies, TrainingSettings
+from dpsynth import Column, Schema, Studies
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.files.codec import to_plain
 from dpsynth.privacy import Ledger
@@ -24,9 +24,6 @@ from dpsynth.studies.study import Estimates
 from dpsynth.synthesis.fit import outlook, planned_parts
 
 pytestmark = pytest.mark.usefixtures("few_draws", "projected")
-SMALL = TrainingSettings(
-    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
-)
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),

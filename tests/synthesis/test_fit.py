@@ -241,14 +241,6 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
     assert [entry.name for entry in model.ledger_.entries] == [*READINGS[1:], *3 * further]
 
 
-def test_a_fit_without_noise_names_the_delta_that_was_asked_for():
-    """Catches a count that takes a delta of its own, so that the ledger tells twice what was asked."""
-    model = dp_marginals(epsilon=None, delta=1e-5, pairwise_statistics=False)
-    model.fit(table(), schema=SCHEMA.with_n_public(None))
-    assert model.ledger_.entries[0].name == "number of records" and model.ledger_.not_private
-    assert model.ledger_.delta == pytest.approx(1e-5) and model.n_ == 300.0
-
-
 def test_the_ledger_tells_the_noise_that_was_drawn():
     """Catches words about other noise than that drawn: a column that is counted twice adds to it."""
     column = Column(name="k", kind="integer", lower=0, upper=5000)

@@ -11,7 +11,6 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
-from dpsynth.errors import InputError, NotFittedError
 from dpsynth.marginals.chain_fit import ChainFit
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
@@ -354,19 +353,6 @@ def test_a_saved_model_draws_the_same_tables(fitted, tmp_path):
     again = dpsynth.load(tmp_path / "m")
     for a, b in zip(fitted.sample_many(2, random_state=3), again.sample_many(2, random_state=3), strict=True):
         pd.testing.assert_frame_equal(a, b)
-
-
-@pytest.mark.parametrize("m", [1, 0, 2.0, True])
-def test_fewer_than_two_tables_are_refused(fitted, m):
-    """Catches a number of tables from which nothing can be combined."""
-    with pytest.raises(InputError, match="m must be a whole number of at least 2"):
-        fitted.sample_many(m)
-
-
-def test_needs_a_fit():
-    """Catches an AttributeError of our own."""
-    with pytest.raises(NotFittedError):
-        DPMarginals().sample_many(5)
 
 
 def _log_odds(frame):

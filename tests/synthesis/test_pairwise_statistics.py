@@ -152,12 +152,3 @@ def test_moments_are_redrawn_with_their_noise() -> None:
     np.testing.assert_allclose(
         [pairwise_statistics.noise_std for pairwise_statistics in seen], released.noise_std, rtol=1e-12
     )
-
-
-def test_two_columns_have_no_pair_beside_the_tree() -> None:
-    """Budget spent on pairwise statistics of the one pair that a table holds already."""
-    schema = SCHEMA.select(["died", "lab0"])
-    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=True)
-    model.fit(cohort()[["died", "lab0"]], schema=schema)
-    assert "pairwise statistics" not in [entry.name for entry in model.ledger_.entries]
-    assert model.model_.chain.pairs is None

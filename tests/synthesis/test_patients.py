@@ -239,31 +239,6 @@ def test_studies_of_patients_are_read_from_levels():
     assert model.sample_many(2, 30, study="sex", random_state=0)[0]["id"].nunique() == 30
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("projected", "undrawn")
-def test_the_shell_takes_a_file_of_rows(tmp_path):
-    """Catches a command that reads one row per patient, and a table that its own description does not fit."""
-    import json
-
-    from dpsynth.cli import main
-    from dpsynth.files.text import dump_yaml
-
-    FRAME.to_csv(tmp_path / "visits.csv", index=False)
-    (tmp_path / "visits.yaml").write_text(dump_yaml(VISITS.model_copy(update={"n_public": 300}).to_dict()))
-    table, schema, model = (str(tmp_path / name) for name in ("visits.csv", "visits.yaml", "model"))
-    assert main(["fit", "--data", table, "--schema", schema, "--epsilon", "3", "--out", model]) == 0
-    out = tmp_path / "synthetic.csv"
-    assert main(["sample", model, "-n", "30", "--out", str(out)]) == 0
-    assert pd.read_csv(out)["id"].nunique() == 30
-    asked = ["evaluate", "--synthetic", str(out), "--train", table, "--model", model]
-    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0  # the model holds the schema of rows
-    page = (tmp_path / "evaluation" / "report.html").read_text()
-    assert "one patient with all rows (id" in page and "Rows of patients" in page
-    described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
-    fields = described["recordSet"][0]["field"]
-    assert [field["name"] for field in fields] == ["id", *VISITS.names]
-
-
 def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
     """Catches links between categories, a number of patients or a scale that are read off the rows.
 

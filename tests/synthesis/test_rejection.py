@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -16,10 +15,10 @@ from hypothesis import strategies as st
 
 import dpsynth
 from dpsynth import Column, DPMarginals, Schema
-from dpsynth.errors import InputError, RejectionError
+from dpsynth.errors import RejectionError
 from dpsynth.marginals.statistics import MarginalsRelease
-from dpsynth.synthesis.model import BLOCK, SMALLEST_BLOCK, GeneratorModel
-from dpsynth.synthesis.sampling import Acceptance, margin, matched_draws
+from dpsynth.synthesis.model import BLOCK, GeneratorModel
+from dpsynth.synthesis.sampling import Acceptance, margin
 from dpsynth.table.derived import parse_where
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import parse_rule
@@ -309,32 +308,12 @@ def test_memory_is_bounded_by_the_block(monkeypatch, rules):
     assert sizes == [3000, 3000, 3000] and max(asked) <= 3000 and len(asked) > 4
 
 
-def transcribed(model: GeneratorModel, n: int, rng: np.random.Generator) -> Iterator[pd.DataFrame]:
-    """How records are drawn where there are no rules."""
-    count = max(-(-n // BLOCK), 1)
-    for size in np.diff(np.linspace(0, n, count + 1).astype(int)):
-        made = max(int(size), SMALLEST_BLOCK)
-        kept = rng.permutation(made)[:size] if made > size else np.arange(made)
-        codes, places = matched_draws(None, model.encoder, made, rng)
-        yield model.encoder.decode([c[kept] for c in codes], [p[kept] for p in places])
-
-
 def test_every_block_is_drawn_anew():
     """Catches records that repeat from the second or third block on, and blocks of another length."""
     model = marginal_model(Schema(columns=tuple(c for c in COLUMNS if c.derived is None)))
     blocks = list(model.blocks(1000, np.random.default_rng(5), block=150))
     assert [len(block) for block in blocks] == pytest.approx(np.full(7, 1000 / 7), abs=1)
     assert not pd.concat(blocks).duplicated().any()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [0, 7, 2500, 150_000])
-def test_without_rules_nothing_changes(n):
-    """Catches a draw more or less, which would change every seeded table that was made before."""
-    model = marginal_model(Schema(columns=tuple(c for c in COLUMNS if c.derived is None)))
-    found = model.sample(n, np.random.default_rng(3))
-    expected = pd.concat(transcribed(model, n, np.random.default_rng(3)), ignore_index=True)
-    pd.testing.assert_frame_equal(found, expected)
 
 
 def test_without_rules_the_digest_is_the_old_one():
@@ -372,17 +351,3 @@ def test_rules_outlive_saving(fitted, tmp_path):
     again.sample_to(tmp_path / "part.csv", 300, where="sex = F", random_state=5)
     pd.testing.assert_frame_equal(dpsynth.table.read_table(tmp_path / "part.csv", SCHEMA), frame)
     assert again.acceptance_.conditions == "sex = F"
-
-
-@pytest.mark.slow
-def test_a_bad_condition_draws_nothing(fitted):
-    """Catches a condition that is found to be wrong only when the first block is asked for."""
-    with pytest.raises(InputError, match="'pulse' is not a column"):
-        fitted.sample(5, where={"pulse": 1})
-    with pytest.raises(InputError, match="condition 'sex = X'"):
-        fitted.sample_to("nowhere.csv", 5, where="sex = X")
-    for where in ("age > 200", "sex = F and sex = M", {"age": 17}, "sex is missing", {"dose": 0.25}):
-        with pytest.raises(InputError, match="no declared values fulfil it"):
-            fitted.sample(5, where=where)
-    for where in ({"dose": 19.5}, {"height": 1.67}, "psa is missing and sex = M"):
-        assert len(fitted.sample(1, where=where, random_state=0)) == 1

@@ -28,10 +28,7 @@ from dpsynth.privacy.noise import STEP, secure_generator
 from dpsynth.runs.pipeline import Origin
 from dpsynth.synthesis import synthesizer, training
 from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
-from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.generators import GENERATORS, estimator
-from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.kinds.category import TEXT_DTYPE
 from dpsynth.wgan.training import initial_state
 
@@ -361,13 +358,6 @@ def test_a_person_in_several_rows_is_said():
     ):
         model.fit(table().assign(patient_id=np.arange(400) % 100), schema=schema)
     model.fit(table().assign(patient_id=np.arange(400)), schema=schema)
-
-
-def test_a_split_in_halves_is_near_its_expected_number():
-    """Catches a tolerance by which a small table's own hash split would be refused."""
-    rows = np.random.default_rng(0).binomial(128, 0.5, 20_000)
-    assert (np.abs(rows - 64) > max(0.1 * 64, 4 * 8)).mean() < 1e-3
-    assert 4 * np.sqrt(128) < 128 - 64  # and the whole table's number is refused for the half
 
 
 @pytest.mark.parametrize("name", ["nan", "swapped", "empty", "newer", "older"])
@@ -702,13 +692,6 @@ def test_bad_arguments_are_named():
             DPWGANGP(**options).fit(table(), schema=SCHEMA)
 
 
-def test_not_fitted_is_said():
-    """Catches an attribute error in place of a sentence."""
-    for call in (lambda m: m.sample(3), lambda m: m.save("nowhere"), lambda m: m.guarantee()):
-        with pytest.raises(NotFittedError, match="fit"):
-            call(DPMarginals())
-
-
 def test_a_damaged_model_is_one_sentence(fitted, tmp_path):
     """Catches a traceback from a truncated or foreign folder."""
     fitted.save(tmp_path / "m")
@@ -725,14 +708,6 @@ def test_a_damaged_model_is_one_sentence(fitted, tmp_path):
         dpsynth.load(tmp_path / "m")
 
 
-def test_wrong_types_are_named():
-    """Catches an attribute error deep inside for a table or schema of the wrong type."""
-    with pytest.raises(InputError, match="frame must be a pandas DataFrame or PartitionedRecords, got dict"):
-        DPMarginals().fit({"age": [1]}, schema=SCHEMA)
-    with pytest.raises(InputError, match="schema must be a Schema"):
-        DPMarginals().fit(table(), schema="schema.yaml")
-
-
 def test_numpy_arguments_can_be_saved(tmp_path):
     """Catches a fit that is paid for and then cannot be written down."""
     given = {"pairwise_statistics": False}
@@ -741,13 +716,6 @@ def test_numpy_arguments_can_be_saved(tmp_path):
     assert dpsynth.load(tmp_path / "m").epsilon == 2.0
     said = "DPMarginals(delta=1e-05, epsilon=2.0)"
     assert repr(dpsynth.load(tmp_path / "m")) == said
-
-
-@pytest.mark.slow  # tests/synthesis/test_budget.py plans a quick one
-def test_large_budgets_are_planned():
-    """Catches accounting that fails on the way down to very little noise."""
-    options = WganOptions(epsilon=100.0, delta=1e-5, steps=20, batch_size=100)
-    assert 0 < planned_parts(SCHEMA, 400.0, options).of(Critic).noise < 2
 
 
 def test_a_delta_below_the_accounting_is_refused():

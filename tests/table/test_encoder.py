@@ -94,14 +94,6 @@ def test_any_point_decodes_to_the_schema(copula):
     assert np.allclose(decoded["temp"] * 10, np.round(decoded["temp"] * 10))
 
 
-def test_layout_follows_the_rules():
-    """A missing number without its mark, or a missing category in a group of its own."""
-    frame = table(30, np.random.default_rng(2))
-    onehot = encoder_of(frame)
-    assert onehot.layout.n_numeric == 4
-    assert [b - a for a, b in onehot.layout.groups] == [4, 2, 2, 2, 3, 2]
-
-
 def test_copula_coordinates_are_uniform():
     """A copula through a wrong distribution: without noise, coordinates must be uniform."""
     rng = np.random.default_rng(3)

@@ -209,33 +209,6 @@ def test_a_formula_means_what_python_means_and_stays_in_its_bounds(text: str, se
     assert low - slack <= found.min() and found.max() <= high + slack
 
 
-def test_bounds_are_attained() -> None:
-    """Would catch bounds that are right but useless, which would refuse formulas that are sound."""
-    for text, low, high in (
-        ("x / y ** 2", 1 / 81, 9.0),
-        ("(x - 5) ** 2", 0.0, 16.0),
-        ("abs(x - 5)", 0.0, 4.0),
-        ("(x - 5) ** 3", -64.0, 64.0),
-        ("0.5 ** x", 2.0**-9, 0.5),
-        ("max(x, y, 3) - min(x, 2)", 1.0, 8.0),
-        ("x ** -1", 1 / 9, 1.0),
-        ("-x + 2 * y", -7.0, 17.0),
-    ):
-        found = parse(text, NUMBERS).interval({"x": (1, 9), "y": (1, 9)})
-        assert found == pytest.approx((low, high)), text
-
-
-def test_columns_that_are_words_of_python() -> None:
-    """Catches a light chain, or an odds ratio, that no formula can name."""
-    columns = tuple(
-        Column(name=name, kind="continuous", lower=1, upper=9) for name in ("kappa", "lambda", "or")
-    )
-    ratio = parse("kappa / lambda + `lambda` * 0 * or", columns)
-    assert ratio.columns == ("kappa", "lambda", "or")
-    numbers = {"kappa": np.array([3.0]), "lambda": np.array([2.0]), "or": np.array([1.0])}
-    assert ratio.value(lambda column: numbers[column.name]).tolist() == [1.5]
-
-
 def test_a_special_code_equals_itself_and_has_no_value() -> None:
     """Catches a code that is more or less than something, or one that adds up in a formula."""
     stay = Column(name="stay", kind="continuous", lower=0, upper=9, decimals=1, special=(-1,))
@@ -269,37 +242,24 @@ def test_arithmetic_beside_a_sign_of_comparison() -> None:
     [
         ("", "it ends where a column"),
         ("sbp <=", "it ends where a column"),
-        ("sbp", "'sbp' is no condition. A comparison such as <= is expected"),
         ("sbp and sex", "'sbp' is no condition. A comparison"),
         ("sbp =< 3", "is expected in place of '<'"),
         ("sex = X", "'X' is not a column and no category of 'sex' ('F', 'M')"),
-        ("X = sex", "'X' is not a column (columns"),
-        ("sbp = F", "'F' is not a column"),
         ("sbp is", "'is' stands between a column and 'missing'"),
-        ("3 is missing", "'is' stands between a column and 'missing'"),
-        ("sbp is high", "'is' stands between a column and 'missing'"),
         ("sex in F", "'in' is followed by values between brackets"),
-        ("sex in ()", "is expected in place of ')'"),
         ("sex in (F, M", "bracket is not closed"),
         ("sex in (F M)", "'M' is not expected here, after '(F'"),
-        ("3 in (3, 4)", "'in' stands between a column and values"),
         ("sbp in (`d bp`)", "'in' stands between a column and values"),
-        ("sbp < 3 implies", "it ends where a column"),
         ("implies sbp < 3", "'sbp' is not expected here, after 'implies'"),
-        ("(sbp < 3", "bracket is not closed"),
         ("sbp < 3)", "is not expected here"),
-        ("1 < sbp < 3", "'1 < sbp < 3' holds two comparisons. Join them"),
         ("pulse < 3", "'pulse' is not a column"),
-        ("sbp < pulse", "'pulse' is not a column"),
         ("sbp.mean < 3", "'sbp.mean' is not a column"),
         ("sbp < 'a'", "cannot be compared with a numeric column"),
         ("sex == 'X'", "not a declared category"),
-        ("sex == 1", "not a declared category"),
         ("sex < 'M'", "compare only by == and !="),
         ("sbp == grade", "different values"),
         ("1 < 2", "compares no column"),
         ("(" * 900 + "sbp < 1" + ")" * 900, "at most 100 brackets within one another are read"),
-        ("sbp < 3x", "'3x' is not a column"),
         ("sbp < 3 ; sex = F", "'; sex = F' cannot be read"),
         (
             "airbag = airbag",
@@ -309,10 +269,7 @@ def test_arithmetic_beside_a_sign_of_comparison() -> None:
         ("age = 18-25", "stands in quotes, such as '18-25'"),
         ("sbp <= sex + 3", "'sex' holds text, not numbers"),
         ("sbp <= 'F' + 3", "'F' is no number, and no date"),
-        ("sbp <= F + 3", "'F' is not a column"),
         ("sbp + 1 in (3, 4)", "'in' stands between a column and values"),
-        ("sbp + 1 is missing", "'is' stands between a column and 'missing'"),
-        ("sbp <= `d bp` +", "it ends where a column"),
         ("zip = 2116", "2116 is not a declared category ('02116', '4A')"),
     ],
 )
@@ -334,37 +291,27 @@ def test_the_longest_rule_is_read() -> None:
 def test_a_bad_formula_is_one_sentence() -> None:
     """Would catch a traceback, code that runs, or a formula that silently means something else."""
     for text, sentence in [
-        ("x +", "it ends where a column, number or text is expected"),
         ("3 + 4", "it names no column"),
         ("x + pulse", "'pulse' is not a column (columns: x, sex)"),
-        ("x + `a b`", "'a b' is not a column"),
-        ("x.real", "'x.real' is not a column"),
         ("x if x > 1 else 2", "'if' is not expected here, after 'x'"),
         ("x > 2 > 1", "'x > 2 > 1' holds two comparisons"),
         ("x == not x", "it cannot be read at 'not x'"),
         ("(x, x)", "a comma stands between the values of a list"),
         ("(sex == 'f') * x", "'f' is not a declared category ('F', 'M')"),
-        ("(sex == 1) * x", "1 is not a declared category"),
         ("(x == 'F') * x", "the text 'F' cannot be compared with a numeric column"),
         ("x + 'F'", "'F' is no number, and no date such as '2010-01-31'"),
-        ("[x for x in x]", "'[x for x in x]' cannot be read"),
         ("(lambda: x)()", "': x)()' cannot be read"),
         ("__import__('os').system('true')", "\".system('true')\" cannot be read"),
         ("__import__('os')", "'__import__' is no function. There are abs, exp"),
-        ("(x)(x)", "is no function"),
-        ("x + True", "'True' is not a column"),
         ("x + 2j", "'2j' is not a column"),
-        ("x + 1__0", "'1__0' is not a column"),
         ("x // 2", "a column, number or text is expected in place of '/'"),
         ("round(x)", "'round' is no function"),
         ("sqrt(x, 2)", "sqrt takes one number"),
         ("max()", "expected in place of ')'"),
-        ("max(*x)", "expected in place of '*'"),
         ("x and sex = F", "'x' is no condition. A comparison such as <= is expected"),
         ("x * 1e999", "a number in it is too large"),
         ("x + " + "9" * 400, "a number in it is too large"),
         ("x + x" * 200, "At most 150 are read"),
-        ("-" * 400 + "x", "At most 150 are read"),
         ("(" * 101 + "x" + ")" * 101, "at most 100 brackets within one another are read"),
         ("max(" * 120 + "x" + ")" * 120, "at most 100 brackets"),
         ("sex + x", "'sex' holds text, not numbers. Compare it, as in (sex == 'F')"),

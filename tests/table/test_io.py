@@ -23,7 +23,6 @@ from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table import files as table_io
 from dpsynth.table.cells import escape, unescape
-from dpsynth.table.csv import csv_line
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.parquet import ParquetTable, read_part
 from dpsynth.table.reader import Reader
@@ -110,16 +109,6 @@ def test_pieces_must_agree(tmp_path, suffix: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_write_refusals(tmp_path) -> None:
-    """Another suffix, an absent folder or nothing to write must be said in a sentence."""
-    with pytest.raises(DataError, match=r"must end with \.csv or \.parquet"):
-        write_table(FRAME, tmp_path / "t.xlsx")
-    with pytest.raises(DataError, match="does not exist"):
-        write_table(FRAME, tmp_path / "no" / "t.csv")
-    with pytest.raises(DataError, match="nothing to write"):
-        write_table([], tmp_path / "t.csv")
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -139,13 +128,6 @@ def test_csv_errors_name_the_line(tmp_path, text: str, words: str) -> None:
     path.write_text(text)
     with pytest.raises(DataError, match=re.escape(words.format(path=path))):
         read_table(path, SCHEMA)
-
-
-def test_csv_line_counts_line_breaks_in_cells(tmp_path) -> None:
-    """A quoted line break before the row would put a plain row count off by one."""
-    path = tmp_path / "t.csv"
-    path.write_text('a,b\n"x\ny",1\n\nz,2\n')
-    assert [csv_line(path, row) for row in range(3)] == [3, 5, None]
 
 
 def test_unreadable_files(tmp_path) -> None:
@@ -373,16 +355,6 @@ def test_a_note_of_several_lines_is_read(note, tmp_path):
     rows = [["50", "F", f'"{note}"'], ["", "F", "ok"], ["51", "M", f'"{note}"']]
     for order in ((0, 1, 2), (2, 0, 1), (0, 2, 1)):
         assert noted(tmp_path / "t.csv", rows, order, ",") == [50, 51], order
-
-
-def test_a_quote_that_never_closes_is_named_by_its_line(tmp_path):
-    """Catches an error that names the last line of a long file in place of the one to correct."""
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n1,2\n" + '3,"x\n' + "4,5\n" * 99)
-    with pytest.raises(
-        DataError, match=r"line 102: not CSV: .*The record begins in line 3: is a double quote"
-    ):
-        read_table(path)
 
 
 def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
@@ -651,25 +623,6 @@ def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path):
             file.write(b"x" * 10**6)
     with pytest.raises(DataError, match=r"line 2: longer than 16,777,216 characters.*\(confidential\)$"):
         read_table(path, SCHEMA)
-
-
-@pytest.mark.slow
-def test_a_cell_of_100_mb(tmp_path):
-    """The whole field in memory several times, and in the message."""
-    path = tmp_path / "t.csv"
-    path.write_text("age,sex\n" + f'"{"x" * 10**6}\n' * 100 + '",F\n')
-    with pytest.raises(DataError, match="a cell of more than 131,072 characters") as found:
-        read_table(path, SCHEMA)
-    assert len(str(found.value)) < 1_000
-
-
-def test_a_damaged_gzip_file_is_named(tmp_path):
-    """An error of the module zlib, which is none of ours."""
-    damaged = bytearray(gzip.compress(b"age,sex\n40,F\n" * 1000))
-    damaged[30] ^= 255
-    (tmp_path / "t.csv.gz").write_bytes(damaged)
-    with pytest.raises(DataError, match=r"t\.csv\.gz: cannot be read \(Error -3"):
-        read_table(tmp_path / "t.csv.gz")
 
 
 @pytest.mark.parametrize("encoding", ["zlib", "base64", "undefined", "utf-8\0"])

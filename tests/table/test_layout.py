@@ -40,12 +40,6 @@ def test_groups_must_tile_the_rest(groups):
         Layout(2, groups)
 
 
-def test_negative_numeric_is_refused():
-    """A negative count that numpy would take as a slice from the end."""
-    with pytest.raises(ConfigError, match="n_numeric is -1"):
-        Layout(-1)
-
-
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=100), st.integers(1, 16), st.integers(0, 2**31))
 def test_put_and_locate_are_inverse(mass, values, seed):

@@ -143,15 +143,12 @@ def test_column_errors_name_the_field() -> None:
         ({"kind": "integer", "lower": 5, "upper": 5}, "lower must be less than upper, got 5 and 5"),
         ({"kind": "integer", "lower": 5}, "upper is required for kind 'integer'"),
         ({"kind": "integer", "lower": 0.5, "upper": 5}, "lower must be a whole number"),
-        ({"kind": "integer", "lower": 0, "upper": 1e17}, "upper must be a whole number up to 2"),
         ({"kind": "integer", "lower": 0, "upper": 5, "decimals": 1}, "decimals must be 0"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "scale": "log"}, "lower must be greater than 0"),
         ({"kind": "continuous", "lower": 0, "upper": float("inf")}, "upper must be a finite number"),
-        ({"kind": "continuous", "lower": float("nan"), "upper": 1}, "lower must be a finite number"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "step": 1, "decimals": 0}, "step and decimals"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "step": 0}, "step must be greater than 0, got 0"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "step": 2}, "whole number of steps of 2 above lower"),
-        ({"kind": "continuous", "lower": 0, "upper": 5, "step": 10}, "whole number of steps"),
         (
             {"kind": "continuous", "lower": 0, "upper": 1e6, "decimals": 15},
             "step of 1e-15 is too fine for 0 to",
@@ -161,15 +158,11 @@ def test_column_errors_name_the_field() -> None:
         ({"kind": "categorical"}, "categories are required"),
         ({"kind": "binary", "categories": ("a",)}, "2 categories, got 1"),
         ({"kind": "binary", "categories": ("a", "b"), "lower": 0}, "lower is not allowed"),
-        ({"kind": "binary", "categories": ("a", "b"), "cells": 3}, "cells is not allowed"),
         ({"kind": "categorical", "categories": ("a", "a")}, "'a' is given twice"),
         ({"kind": "categorical", "categories": ("a", 1)}, "all text, all numbers or all true/false"),
-        ({"kind": "categorical", "categories": (True, 0)}, "all text, all numbers or all true/false"),
         ({"kind": "categorical", "categories": ("",)}, "one line of text"),
-        ({"kind": "categorical", "categories": (" a",)}, "one line of text"),
         ({"kind": "categorical", "categories": ("a\nb",)}, "one line of text"),
         ({"kind": "categorical", "categories": (float("nan"),)}, "a finite number or true/false, got nan"),
-        ({"kind": "categorical", "categories": (["a"],)}, "a finite number or true/false, got ['a']"),
         ({"kind": "number"}, "kind must be 'continuous'"),
         ({"kind": "integer", "lower": 0, "upper": 1, "uper": 1}, "uper is not a known key"),
         ({"kind": "integer", "lower": 0, "upper": 1, "unreviewed": ("min",)}, "unreviewed names 'min'"),
@@ -219,13 +212,6 @@ def test_schema_errors() -> None:
     ]:
         with pytest.raises(SchemaError, match=re.escape(words)):
             Schema(**fields)
-
-
-@pytest.mark.parametrize("data", [[], {"columns": 3}, {"columns": ["age"]}, {"columns": [{1: 2}]}, {}])
-def test_from_dict_refuses_other_shapes(data: object) -> None:
-    """YAML of another shape must give a SchemaError and not a TypeError from within."""
-    with pytest.raises(SchemaError):
-        Schema.from_dict(data)  # type: ignore[arg-type]
 
 
 def test_resolution_and_values() -> None:
@@ -468,16 +454,3 @@ def test_a_schema_prints_as_a_table() -> None:
     assert "<script>" in str(schema)
     assert not re.search("<script>|<b>|<i>", schema._repr_html_())
     assert "Confidential" not in str(SCHEMA) and "unreviewed" not in str(SCHEMA)
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"kind": {"date": 1}, "lower": 0, "upper": 1}, "column 'a': kind must be "),
-        ({"kind": "continuous", "lower": -1.7e308, "upper": 1.7e308, "step": 1.0}, "too fine"),
-    ],
-)
-def test_fields_that_only_a_damaged_file_has(fields, said):
-    """An error of Python: a mapping looked up among the kinds, or infinity rounded to a whole number."""
-    with pytest.raises(SchemaError, match=said):
-        Schema.from_dict({"columns": [{"name": "a", **fields}]})

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
-from dpsynth.errors import DataError, InputError, PrivacyError
-from dpsynth.patients import infer_patient_schema
+from dpsynth.errors import DataError, PrivacyError
 from dpsynth.table import (
     Column,
     Schema,
@@ -145,13 +144,6 @@ def test_usual_dates_are_not_asked_about(dates) -> None:
     """Catches a question about the first day of a year in which patients were admitted."""
     made = infer_schema(pd.DataFrame({"x": dates}))
     assert not any("may stand for none" in remark.text for remark in made.questions)
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"a": []}), pd.DataFrame(index=range(3))])
-def test_empty_tables(frame: pd.DataFrame) -> None:
-    """A draft of nothing would be an invalid schema."""
-    with pytest.raises(DataError, match="cannot be drafted"):
-        infer_schema(frame)
 
 
 def test_codes_keep_their_zeros(tmp_path) -> None:
@@ -433,20 +425,3 @@ def test_a_largest_value_far_beyond_the_others_is_asked_about(slip):
     made = infer_schema(pd.DataFrame({"sbp": [*pressures, slip], "log": np.geomspace(1, 90, 301)}))
     asked = [(each.column, each.detail) for each in made.questions if "far beyond" in each.text]
     assert asked == ([("sbp", "13682, and 99 in 100 are at most 189")] if slip > 9999 else [])
-
-
-def test_a_column_of_lists_is_left_out():
-    """Cells of a Parquet file that have no hash, which is an error of Python."""
-    frame = pd.DataFrame({"age": [40, 51, 62], "codes": [["a"], None, ["a", "b"]]})
-    draft = infer_schema(frame)
-    assert draft.schema.ignored == ("codes",)
-    assert any("holds lists or records" in remark.text for remark in draft.remarks)
-
-
-@pytest.mark.parametrize("table", [pd.Series([1, 2]), {"age": [1, 2]}, [[1, 2]], None], ids=type)
-def test_a_table_that_is_no_frame_is_refused_in_one_sentence(table) -> None:
-    """Catches IndexError and AttributeError for a column, or for a mapping of lists."""
-    with pytest.raises(InputError, match=rf"must be a pandas DataFrame, got {type(table).__name__}\."):
-        infer_schema(table)
-    with pytest.raises(InputError, match="must be a pandas DataFrame, got "):
-        infer_patient_schema(table)

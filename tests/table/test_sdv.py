@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.errors import DataError, PrivacyError, SchemaError
+from dpsynth.errors import PrivacyError
 from dpsynth.table import Schema, require_reviewed
 
 COLUMNS = {
@@ -177,42 +177,3 @@ def test_what_sdv_read_off_records_is_unreviewed() -> None:
     better = Schema.from_sdv(DETECTED, known=known)
     assert better["lab"].unreviewed == ("missing", "kind") and better["lab"].upper == 20
     assert better["grade"].unreviewed == ("missing",) and better["sex"] == schema["sex"]
-
-
-def test_what_is_wrong_is_said() -> None:
-    """Catches a traceback of ours in place of a sentence that names what to do."""
-    for metadata, options, said in [
-        (SINGLE, {}, "column 'age': SDV metadata has no lower, upper"),
-        ({"tables": {"a": SINGLE, "b": SINGLE}}, {}, "one table, and it has a, b"),
-        ({"columns": {"age": {}}}, {}, "column 'age' no sdtype"),
-        ({"columns": {}}, {}, "at least one column"),
-        (SINGLE, {"known": {"aeg": {}}}, "known names 'aeg'"),
-        ([1], {}, "got a list"),
-        ("absent.json", {}, "absent.json"),
-        (SINGLE, {"known": KNOWN, "outcome": "age"}, "outcome 'age'"),
-    ]:
-        with pytest.raises(SchemaError, match=said):
-            Schema.from_sdv(metadata, **options)
-
-
-def test_a_frame_that_does_not_fit_is_named() -> None:
-    """Catches a KeyError for a column that the table lacks, and bounds made up for a column of one value."""
-    with pytest.raises(DataError, match="lacks the column 'sex'"):
-        Schema.from_sdv(SINGLE, frame().drop(columns="sex"))
-    with pytest.raises(DataError, match="'visits': its values give no bounds"):
-        Schema.from_sdv(SINGLE, frame().assign(visits=3))
-
-
-@pytest.mark.parametrize(
-    ("entry", "error", "said"),
-    [
-        ({"sdtype": "categorical"}, DataError, "column 'seen' holds dates"),
-        ({"sdtype": "datetime", "datetime_format": "%d%m%m%Y"}, SchemaError, "is not understood"),
-    ],
-)
-def test_metadata_that_do_not_fit_are_one_sentence(entry, error, said):
-    """Errors of Python: a date taken for a number, a part of a date given twice, or keys that are records."""
-    frame = pd.DataFrame({"seen": pd.date_range("2000-01-01", periods=30)})
-    metadata = {"columns": {"seen": entry}, "alternate_keys": [{"a": 1}]}
-    with pytest.raises(error, match=said):
-        Schema.from_sdv(metadata, frame)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -107,102 +105,6 @@ def test_names_of_usual_columns(columns: str, expected: list[str]) -> None:
     assert asked(*columns.split()) == expected
 
 
-def pressure_rules(*statistics: str) -> set[str]:
-    low = [f"DiasABP_{s} <= MAP_{s}" for s in statistics]
-    return {*low, *(f"MAP_{s} <= SysABP_{s}" for s in statistics)}
-
-
-VITALS = (
-    "DiasABP",
-    "GCS",
-    "Glucose",
-    "HR",
-    "MAP",
-    "NIDiasABP",
-    "NIMAP",
-    "NISysABP",
-    "RespRate",
-    "SaO2",
-    "Temp",
-)
-STATISTICS = ("first", "last", "lowest", "highest", "median")
-#: Columns of a table with their kinds, and what is asked about it.
-REAL = {
-    "mimic3_heart_failure": (
-        "group,ID,outcome,age,gender:1|2,BMI,hypertensive,atrialfibrillation,diabetes,depression,COPD,"
-        "Renal failure,heart rate,Systolic blood pressure,Diastolic blood pressure,Respiratory rate,SP O2,"
-        "temperature,Urine output,hematocrit,RBC,MCH,MCHC,MCV,RDW,Leucocyte,Platelets,Neutrophils,Lymphocyte,"
-        "PT,INR,PCO2,EF,Creatinine,Urea nitrogen,glucose,Blood potassium,Blood sodium,Blood calcium,Chloride,"
-        "Anion gap,PH,Bicarbonate,NT-proBNP",
-        {
-            "Anion gap = `Blood sodium` - Chloride - Bicarbonate | "
-            "`Blood sodium` + `Blood potassium` - Chloride - Bicarbonate",
-            "`Diastolic blood pressure` <= `Systolic blood pressure`",
-        },
-    ),
-    "diabetes130": (
-        "race:a|b,gender:Female|Male,age:[0-10)|[10-20)|other,weight,admission_type_id,discharge_disposition_id,"
-        "admission_source_id,time_in_hospital:integer,num_lab_procedures,num_procedures,num_medications,"
-        "number_outpatient,number_emergency,number_inpatient,diag_1,number_diagnoses,max_glu_serum:None|>200|>300,"
-        "A1Cresult:None|>7|>8,change:Ch|No,readmitted:NO|<30|>30",
-        set(),
-    ),
-    "nafld": (
-        "age,male:0|1,weight[kg],height[cm],bmi,futime,status:0|1",
-        {"bmi = weight / (height / 100) ** 2"},
-    ),
-    "pbcseq": (
-        "futime,status,trt,age,sex:f|m,day,ascites,hepato,spiders,edema,bili,chol,albumin,alk.phos,ast,platelet,"
-        "protime,stage",
-        set(),
-    ),
-    "support2": (
-        "age,death:0|1,sex:female|male,hospdead:0|1,slos,d.time,dzgroup:ARF|CHF|Cirrhosis,num.co,edu,scoma,sps,aps,"
-        "charges,totcst,totmcst,avtisst,surv2m,surv6m,hday,meanbp,wblc,hrt,resp,temp,pafi,alb,bili,crea,sod,ph,"
-        "glucose,bun,urine,adlp,adls",
-        set(),
-    ),
-    "heart_failure_299": (
-        "age,anaemia:0|1,creatinine_phosphokinase,ejection_fraction,high_blood_pressure:0|1,platelets,"
-        "serum_creatinine,serum_sodium,sex:0|1,smoking:0|1,time,DEATH_EVENT:0|1",
-        set(),
-    ),
-    "physionet2012": (
-        ",".join(f"{name}_{statistic}" for statistic in STATISTICS for name in VITALS)
-        + ",SysABP_first,SysABP_last,SAPS-I,Length_of_stay,Weight,Height,Weight_first,Weight_last",
-        {
-            *(f"{name}_lowest <= {name}_median" for name in VITALS),
-            *(f"{name}_median <= {name}_highest" for name in VITALS),
-            *(f"NIDiasABP_{statistic} <= NISysABP_{statistic}" for statistic in STATISTICS),
-            *("DiasABP_first <= MAP_first", "MAP_first <= SysABP_first"),
-            *("DiasABP_last <= MAP_last", "MAP_last <= SysABP_last"),
-        },
-    ),
-    "mimic_admissions": (
-        "admittime:datetime,dischtime:datetime,deathtime:datetime,edregtime:datetime,edouttime:datetime,"
-        "hospital_expire_flag:0|1",
-        {"admittime <= dischtime", "admittime <= deathtime", "edregtime <= edouttime"},
-    ),
-    "mimic_icustays": (
-        "first_wardid,last_wardid,intime:datetime,outtime:datetime,los",
-        {"intime <= outtime"},
-    ),
-    "nhanes": (
-        "RIAGENDR:1|2,RIDAGEYR,BMXWT[kg],BMXHT[cm],BMXBMI,BMXWAIST,BPXSY1,BPXDI1,BPXSY2,BPXDI2,BPXPLS,LBXTC,"
-        "LBDHDD,LBXSAL,LBXSNASI,LBXSCLSI,LBXSC3SI",
-        {"BMXBMI = BMXWT / (BMXHT / 100) ** 2", "BPXDI1 <= BPXSY1", "BPXDI2 <= BPXSY2"},
-    ),
-}
-
-
-def test_real_names() -> None:
-    """Catches a question that is wrong for a published table, or more questions than it needs."""
-    for name in REAL:
-        columns, expected = REAL[name]
-        found = asked(*columns.split(","))
-        assert len(found) == len(expected) and set(found) == expected
-
-
 def test_shipped_tables() -> None:
     """Catches a question about a shipped table that its data dictionary answers with no."""
     found = {name: suggested(datasets.card(name).table) for name in datasets.names()}
@@ -210,19 +112,6 @@ def test_shipped_tables() -> None:
     features = "radius texture perimeter area smoothness compactness concavity concave_points symmetry"
     assert pairs == [(f"mean_{f} <= worst_{f}",) for f in [*features.split(), "fractal_dimension"]]
     assert not any(found.values())
-
-
-def test_names_of_a_whole_hospital() -> None:
-    """Catches a pattern that finds relations among 11,848 names of measurements that have hardly any."""
-    path = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / "mimic3-demo" / "D_ITEMS.csv"
-    if not path.is_file():
-        pytest.skip("needs mimic3-demo in DPSYNTH_DATA_DIR")
-    names = pd.read_csv(path)["label"].dropna().str.strip().unique()
-    limits = {"kind": "continuous", "lower": 1, "upper": 300}
-    found = suggested(Schema(columns=tuple(Column(name=name, **limits) for name in names if name)))
-    texts = [one.shown(text).lower() for one in found for text in one.texts]
-    assert len(names) > 11_000 and len(texts) < 20
-    assert all(re.search("trough.*peak|gcs total = |min. pres. alarm", text) for text in texts)
 
 
 def test_names_that_only_look_alike() -> None:
@@ -342,15 +231,6 @@ def test_a_draft_is_accepted_by_taking_marks_off() -> None:
     assert len(schema.constraints) == 3 and not suggested(schema)
 
 
-def test_a_computed_column_is_missing_where_an_input_may_be() -> None:
-    """Catches an accepted formula that the schema refuses because an input may be missing."""
-    frame = clinic().fillna({"bmi": 25.0}).drop(columns=["sex", "map"])
-    text = infer_schema(frame).to_yaml()
-    assert "  #missing: true" in text.splitlines()
-    schema = Schema.from_yaml(accepted(text).replace("  #missing: true", "  missing: true"))
-    assert schema["bmi"].missing and schema["bmi"].derived
-
-
 def test_records_decide_nothing() -> None:
     """Catches a rule or a unit that is asked about because the private records obey it."""
     real = clinic()
@@ -368,15 +248,6 @@ def test_records_decide_nothing() -> None:
         for frame in (real, broken)
     ]
     assert questions[0] == questions[1] and len(questions[0]) == 3
-
-
-def test_declared_relations_are_not_asked_about() -> None:
-    """Catches a question that the schema has answered."""
-    names = ("sbp", "dbp", "sex:F|M", "pregnant:no|yes", "hr_min", "hr_max", "age")
-    schema = Schema(columns=tuple(map(column, names)))
-    rules = ("dbp + 10 <= sbp", "pregnant = yes implies sex = F and age < 56")
-    declared = Schema(columns=schema.columns, constraints=rules)
-    assert [one.texts for one in suggested(declared)] == [("hr_min <= hr_max",)]
 
 
 def test_formulas_of_patients_hold_within_what_is_constant() -> None:

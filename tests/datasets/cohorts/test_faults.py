@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -71,11 +70,6 @@ def test_a_renamed_column(folder, refused):
     )
 
 
-def test_a_missing_table(folder, refused):
-    (folder / "OUTPUTEVENTS.csv").unlink()
-    assert "the table OUTPUTEVENTS is missing (OUTPUTEVENTS.csv or .csv.gz)" in refused()
-
-
 def test_a_table_that_a_study_does_not_read_may_be_missing(folder, tmp_path):
     """A readmission study that wants the infusions."""
     for name in ("OUTPUTEVENTS", "INPUTEVENTS_CV", "INPUTEVENTS_MV", "PROCEDUREEVENTS_MV", "DIAGNOSES_ICD"):
@@ -98,36 +92,6 @@ def test_a_truncated_archive(folder, refused, kept):
     (folder / "CHARTEVENTS.csv.gz").write_bytes(whole[: int(len(whole) * kept)])
     said = refused()
     assert "CHARTEVENTS.csv.gz" in said, said
-
-
-def test_a_file_that_is_no_archive(folder, refused):
-    (folder / "PATIENTS.csv").rename(folder / "PATIENTS.csv.gz")
-    assert "PATIENTS.csv.gz: cannot be read (Not a gzipped file" in refused()
-
-
-def test_not_a_folder_and_not_mimic(folder, refused, tmp_path):
-    assert "is not a folder. Name the folder with MIMIC-III's CSV files" in refused(tmp_path / "absent")
-    assert "is not a folder" in refused(folder / "PATIENTS.csv")
-    (tmp_path / "else").mkdir()
-    (tmp_path / "else" / "patients_list.csv").write_text("a\n1\n")
-    assert "holds none of MIMIC-III's tables" in refused(tmp_path / "else")
-
-
-def test_a_target_that_cannot_be_written(refused):
-    assert "must end with .parquet or .csv" in refused(out="cohort.xlsx")
-    assert "does not exist" in refused(out="absent/cohort.csv")
-
-
-def test_a_study_that_is_none(refused):
-    said = refused(study="sepsis")
-    assert said.endswith("'sepsis' is none of diabetes-mortality, aki-mortality, icu-readmission")
-
-
-def test_without_duckdb(refused, monkeypatch):
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert refused().endswith(
-        "cohorts need duckdb, which is not installed: pip install 'dpsynth-health[cohorts]'"
-    )
 
 
 def test_a_value_that_is_no_time_and_no_number(folder, refused):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from simulated_mimic3 import THESIS, append, hours, simulate
+from simulated_mimic3 import append, hours, simulate
 
 from dpsynth.datasets.cohorts.definitions import RESOURCES, STUDIES
 from dpsynth.datasets.cohorts.extraction import Cohort, extract, needed_tables
@@ -47,11 +47,6 @@ def test_one_row_a_patient_with_the_schemas_columns(made, tmp_path):
     twice = extract(cohort.study, folder)
     assert twice.steps[-2].stays > twice.steps[-1].stays == 40
     assert (twice.frame.index >= 600_000).all()
-
-
-def test_the_thesis_s_numbers_of_columns():
-    """A predictor too many or too few for the dimensions of Table 3.1: 12, 34 and 7 with the outcome."""
-    assert [len(STUDIES[name].schema) for name in NAMES] == [12, 34, 7]
 
 
 def test_every_schema_says_that_a_row_is_a_patient():
@@ -176,13 +171,3 @@ def test_points_at_the_published_limits():
         rows = listed.query("score == @score and component == @component")
         hit = rows[(rows["low"].fillna(-1e9) <= value) & (value < rows["high"].fillna(1e9))]
         assert hit["points"].sum() == expected and len(hit) <= 1, (score, component, value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_cohorts_of_the_thesis_s_sizes(name, tmp_path):
-    """A cohort that loses or doubles rows at size: Table 3.2's rows and rates, simulated."""
-    rows, rate = THESIS[name]
-    cohort = extract(STUDIES[name], simulate(tmp_path / "tables", name, rows, rate))
-    assert len(cohort.frame) == rows
-    assert cohort.positive_rate == pytest.approx(rate, abs=0.5 / rows)

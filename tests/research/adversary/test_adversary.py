@@ -17,7 +17,7 @@ from dpsynth.research.adversary import dp_sgd
 from dpsynth.research.adversary.dp_sgd import DpSgd, LabelledPoints
 from dpsynth.research.adversary.playing import play
 from dpsynth.table.encoder import Layout
-from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.wgan.settings import TrainingSettings
 
 RNG = np.random.default_rng(0)
 TRAIN = LabelledPoints(RNG.random((40, 3)), RNG.integers(2, size=40))
@@ -114,14 +114,6 @@ def test_tables_of_the_registry_are_encoded():
     assert points.shape == (285, layout.dim) and points.min() >= 0.0 and points.max() <= 1.0
 
 
-def test_the_critic_is_refused_what_it_cannot_do():
-    """Catches local noise for the critic, or half a generator iteration."""
-    with pytest.raises(InputError, match="noise"):
-        of_critic(noise="local")
-    with pytest.raises(InputError, match="steps"):
-        of_critic(steps=5)
-
-
 @pytest.mark.slow
 def test_the_critic_stays_within_its_bound(request):
     """Catches a critic whose records move a step by more than the accounting allows, or hardly at all."""
@@ -152,13 +144,3 @@ def test_a_quick_look_has_the_worst_case_and_this_table(monkeypatch):
     assert 0.02 < real.found.value < real.proved == advantage.proved
     silent = Plan(sampling_prob=0.5, expected_batch=20.0, steps=100, noise_multiplier=None)
     assert quick_attempts(silent, training, LAYOUT, points, name="toy") == ()
-
-
-def test_a_quick_look_at_random_critics_has_this_table_too():
-    """Catches a run without a base model whose adversary plays trainings that the run does not have."""
-    points = np.hstack([RNG.random((40, 3)), np.eye(2)[RNG.integers(2, size=40)]])
-    plan = Plan(sampling_prob=1.0, expected_batch=40.0, steps=8, noise_multiplier=8.0)
-    found = quick_attempts(plan, MatchingSettings(), LAYOUT, points, name="toy", scale=np.ones(5, np.float32))
-    assert "sets of random critics" in found[-1].about and found[-1].internal
-    assert 0.02 < found[-1].found.value < found[-1].proved == pytest.approx(Profile([plan.event]).tv())
-    assert len(quick_attempts(plan, MatchingSettings(), LAYOUT, points[:1], name="toy")) == 2

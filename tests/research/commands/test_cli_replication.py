@@ -77,18 +77,3 @@ def test_mistakes_are_one_sentence(
     assert sentence in printed.err and printed.out == "" and "Traceback" not in printed.err
     assert len(printed.err.strip().splitlines()) == 1
     assert not (folder / "runs").exists()
-
-
-def test_a_study_needs_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A study of hours that ends because there is nowhere to write."""
-    assert main(["replication", "nuclei.yaml"]) == 2
-    assert "--out is needed" in capsys.readouterr().err
-
-
-def test_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
-    """A study that comes with the package and that nobody is told of."""
-    assert main(["replication"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8 and any(line.startswith("flchain-mortality ") for line in lines)
-    assert main(["replication", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["studies"]) == 8

@@ -234,14 +234,6 @@ def test_pairs_tell_more_than_single_records():
     assert [low.fpr for low in best.low_rates] == [0.1]
 
 
-@pytest.mark.slow
-def test_two_processes_find_the_same_as_one():
-    """Catches rounds that draw from what other rounds in the same process left."""
-    trainer, pool = classifiers()["random_forest"], sides(n=12)
-    one, two = (attack_trainer(trainer, pool, rounds=4, jobs=jobs) for jobs in (1, 2))
-    assert one.to_dict() == two.to_dict()
-
-
 def test_rounds_go_on_in_a_folder(tmp_path):
     """Catches rounds that change when more of them are asked for."""
     trainer, pool = classifiers()["ridge"], sides()
@@ -290,12 +282,3 @@ def test_bad_requests_are_told_before_work():
         Sides(np.zeros((3, 1)), np.zeros(3, dtype=int), 3)
     with pytest.raises(InputError, match="whole numbers"):
         Sides(np.zeros((3, 1)), np.array([0.0, 1.0, 0.0]), 2)
-
-
-def test_attempts_speak_of_every_strategy():
-    """Catches a strategy without an attempt, or an attempt that is not marked internal."""
-    found = attack_trainer(classifiers()["ridge"], sides(n=120), Design(splits=2), rounds=3)
-    attempts = found.attempts()
-    assert len(attempts) == len(found.rounds) + 1
-    assert {a.measure for a in attempts} == {"accuracy", "tpr"}
-    assert all(a.internal and a.control is not None and a.proved is None for a in attempts)

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import largest_tv
 from dpsynth.research.papers.ghazi_issa import erasure_probability
 from dpsynth.research.papers.ghazi_issa_local import (
@@ -188,57 +187,8 @@ def test_conversion_of_theorem_7():
     assert utility_factor(epsilon, largest_tv(epsilon)) == 1.0
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 50.0, 699.0, 1e4])
-@pytest.mark.parametrize("share", [0.0, 1e-9, 1.0])
-def test_extremes(epsilon, share):
-    """Overflow, 0 / 0, NaN or a divergence below 0 (warnings are errors)."""
-    tv = share * largest_tv(epsilon)
-    for name in DIVERGENCES:
-        assert largest_f_divergence(name, epsilon, tv) >= 0
-        assert math.isfinite(largest_f_divergence(name, epsilon, tv)) or (name, epsilon) == ("chi2", 1e4)
-    assert 0 <= kl_contraction(epsilon, tv) <= 1
-    assert 0 <= utility_factor(epsilon, tv) <= 1
-    for t in (0.0, 1e-300, 1.0):
-        assert 0 <= kl_bound(epsilon, tv, t) <= epsilon * t
-        assert chi2_bound(epsilon, tv, t) >= 0
-    checked_channel(binary_mechanism_with_erasure([1.0, 0.0], [0.0, 1.0], epsilon, tv))
-    checked_channel(randomised_response(4, epsilon))
-    assert 0 <= randomised_response_tv(4, epsilon) <= largest_tv(epsilon)
-
-
 def test_channel_without_local_privacy():
     """An output that one input never gives, or one that no input gives."""
     assert channel_epsilon([[1.0, 0.0], [0.5, 0.5]]) == math.inf
     assert channel_epsilon([[1.0, 0.0], [1.0, 0.0]]) == 0.0
     assert channel_tv([[1.0, 0.0], [0.0, 1.0]]) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: channel_tv([0.5, 0.5]), "matrix"),
-        (lambda: channel_tv([[0.5, 0.6]]), "Row 0 sums to 1.1"),
-        (lambda: channel_tv([[1.5, -0.5]]), "at least 0"),
-        (lambda: channel_tv([[math.nan, 1.0]]), "finite"),
-        (lambda: erase([[1.0]], 1.1), "probability"),
-        (lambda: randomised_response(1, 1.0), "k must"),
-        (lambda: randomised_response(2, math.inf), "epsilon"),
-        (lambda: randomised_response_tv(2, -1.0), "epsilon"),
-        (lambda: binary_mechanism_with_erasure([1.0], [0.5, 0.5], 1.0, 0.1), "one length"),
-        (lambda: binary_mechanism_with_erasure([0.5], [1.0], 1.0, 0.1), "p must"),
-        (lambda: binary_mechanism_with_erasure([1.0], [math.nan], 1.0, 0.1), "q must"),
-        (lambda: binary_mechanism_with_erasure([1.0], [1.0], 1.0, 0.5), "tv must be at most"),
-        (lambda: largest_f_divergence("rkl", 1.0, 0.1), "f must be one of"),
-        (lambda: largest_f_divergence(lambda t: t, 1.0, 0.1), "f must be 0 at 1"),
-        (lambda: largest_f_divergence(F["tv"], 701.0, 0.1), "epsilon"),
-        (lambda: largest_f_divergence("rkl", 0.0, 0.0), "f must be one of"),
-        (lambda: kl_contraction(math.nan, 0.1), "epsilon"),
-        (lambda: kl_bound(1.0, 0.1, 1.5), "input_tv"),
-        (lambda: chi2_bound(1.0, 0.1, -0.5), "input_tv"),
-        (lambda: utility_factor(1.0, -0.1), "tv"),
-    ],
-)
-def test_refuses(call, message):
-    """A fault that passes in silence."""
-    with pytest.raises(InputError, match=message):
-        call()

@@ -9,7 +9,6 @@ from distributions import distance, pairs_of_distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.errors import InputError
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
 from dpsynth.research.papers.jia import gaussian_tv, laplace_tv, naive_composition, optimal_composition
@@ -43,15 +42,6 @@ def test_many_numbers_cost_their_l2_change():
     assert gaussian_tv(2.0 / math.sqrt(9.0)) == pytest.approx(joint, rel=1e-12)
 
 
-def test_mechanisms_at_the_extremes():
-    """Cancellation at a large scale, overflow at a tiny one, or a cost without a change."""
-    assert laplace_tv(1e20) == pytest.approx(5e-21, rel=1e-12)
-    assert gaussian_tv(1e20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-12)
-    for mechanism in (laplace_tv, gaussian_tv):
-        assert mechanism(1e-300) == 1.0
-        assert mechanism(math.inf) == 0.0
-
-
 @settings(max_examples=40, deadline=None)
 @given(first=pairs_of_distributions(3), second=pairs_of_distributions(4))
 def test_two_releases_stay_below_the_naive_composition(first, second):
@@ -68,13 +58,6 @@ def test_naive_composition_agrees_with_the_product(values, more):
     assert total == pytest.approx(1 - math.prod(1 - tv for tv in values), abs=1e-14)
     assert total <= naive_composition([*values, more]) + 1e-15 and 0.0 <= total <= 1.0
     assert naive_composition(reversed(values)) == pytest.approx(total, abs=1e-14)
-
-
-def test_naive_composition_at_the_extremes():
-    """Tiny values lost to rounding, or an error where a release gives all away."""
-    assert naive_composition([1e-20] * 1000) == pytest.approx(1e-17, rel=1e-12)
-    assert naive_composition([0.3, 1.0]) == naive_composition([1e-3] * 100_000) == 1.0
-    assert naive_composition([]) == 0.0
 
 
 @pytest.mark.parametrize("count", [1, 6, 9])
@@ -97,20 +80,3 @@ def test_optimal_composition_is_no_guarantee():
     """A reader who takes the best case for a bound: one record revealed with probability 0.1."""
     assert optimal_composition(0.1, 10)[0].delta < 0.25 < 0.65 < naive_composition([0.1] * 10)
     assert optimal_composition(0.1, 10)[0].delta < Profile([gaussian_event(1 / 0.25132, count=10)]).tv()
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: optimal_composition(1.0, 3), "tv"),
-        (lambda: optimal_composition(0.1, 0), "count"),
-        (lambda: optimal_composition(0.1, 100_001), "count"),
-        (lambda: laplace_tv(0.0), "scale"),
-        (lambda: gaussian_tv(math.nan), "sigma"),
-        (lambda: naive_composition([0.1, 1.1]), "tvs"),
-    ],
-)
-def test_bad_arguments_are_named(call, words):
-    """An argument out of range that yields a number."""
-    with pytest.raises(InputError, match=words):
-        call()

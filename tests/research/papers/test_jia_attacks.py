@@ -1,9 +1,7 @@
 """Jia et al. 2023: bounds on the rates, the precision and the accuracy of membership attacks."""
 
-import itertools
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +15,6 @@ from dpsynth.attacks.closed_forms import (
     tv_advantage,
     tv_sharper_interval,
 )
-from dpsynth.errors import InputError
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
 from dpsynth.research.papers.jia import (
@@ -131,20 +128,6 @@ def test_both_bounds_meet_at_the_end_of_the_interval():
     assert tv_fnr(high, tv) == pytest.approx(dp_fnr(high, epsilon, delta), rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 50.0, 699.9, 700.1, 1e4])
-def test_extreme_guarantees_agree_with_many_digits(epsilon):
-    """e^epsilon that overflows, and small rates lost against 1."""
-    for fpr in (0.0, 1e-308, 1e-304, 1e-20, 0.3, 1.0):
-        with mpmath.workdps(6000):
-            grown = mpmath.mpf(fpr) * mpmath.exp(mpmath.mpf(epsilon))
-            shrunk = mpmath.exp(-mpmath.mpf(epsilon)) * (1 - mpmath.mpf(fpr))
-            f = max(0, 1 - grown, shrunk)
-            tpr, fnr = float(1 - f), float(f)
-        assert dp_fnr(fpr, epsilon, 0.0) == pytest.approx(fnr, rel=1e-9, abs=1e-320), fpr
-        assert dp_tpr(fpr, epsilon, 0.0) == pytest.approx(tpr, rel=1e-9, abs=1e-320), fpr
-        assert 0.0 <= dp_advantage(fpr, epsilon, 0.0) <= 1.0
-
-
 @settings(max_examples=60, deadline=None)
 @given(epsilon=st.floats(0.0, 1e4), delta=deltas, tv=shares, prior=st.floats(1e-9, 1.0))
 def test_everything_is_finite_and_ordered(epsilon, delta, tv, prior):
@@ -164,67 +147,9 @@ def test_everything_is_finite_and_ordered(epsilon, delta, tv, prior):
         assert (np.diff(value) <= 1e-12).all() and value[-1] == pytest.approx(prior)
 
 
-def test_ppv_at_a_false_positive_rate_of_zero():
-    """0 / 0 at the start of a curve, where the limit is known."""
-    assert ppv(0.0, 0.2, 0.01) == ppv(0.0, 0.0, 0.01) == 1.0
-    assert dp_ppv(0.0, 1.0, 1e-9, 0.01) == tv_ppv(0.0, 1e-9, 0.01) == 1.0
-    assert tv_ppv(0.0, 0.0, 0.01) == pytest.approx(tv_ppv(1e-12, 0.0, 0.01)) == 0.01
-    for epsilon in (0.0, 1.0, 30.0):
-        assert dp_ppv(0.0, epsilon, 0.0, 0.01) == pytest.approx(dp_ppv(1e-300, epsilon, 0.0, 0.01))
-    assert ppv(0.3, 0.0, 0.01) == 0.0
-
-
 def test_no_guarantee_is_no_bound():
     """An infinite epsilon that still seems to protect."""
     for fpr in (0.0, 1e-300, 0.5, 1.0):
         assert (dp_fnr(fpr, math.inf, 0.1), dp_tpr(fpr, math.inf, 0.1)) == (0.0, 1.0)
         assert tv_tpr(fpr, 1.0) == 1.0
     assert dp_accuracy(math.inf, 0.0) == tv_accuracy(1.0, 0.3) == 1.0
-
-
-def test_numbers_and_arrays():
-    """A shape that is lost, or another result for an array than for its numbers."""
-    rates = GRID[::500].reshape(1, 5)
-    for bound in (
-        lambda x: dp_fnr(x, 1.0, 0.01),
-        lambda x: dp_tpr(x, 1.0, 0.01),
-        lambda x: dp_advantage(x, 1.0, 0.01),
-        lambda x: dp_ppv(x, 1.0, 0.01, 0.2),
-        lambda x: tv_fnr(x, 0.2),
-        lambda x: tv_tpr(x, 0.2),
-        lambda x: tv_advantage(x, 0.2),
-        lambda x: tv_ppv(x, 0.2, 0.2),
-        lambda x: ppv(x, 0.5, 0.2),
-    ):
-        values = bound(rates)
-        assert values.shape == rates.shape
-        singles = [bound(rate) for rate in rates.ravel().tolist()]
-        assert all(type(single) is float for single in singles)
-        np.testing.assert_array_equal(values.ravel(), singles)
-
-
-BAD_RATES = (-0.1, 1.1, math.nan, np.array([0.5, math.nan]), np.array([2.0]))
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        *((lambda x=bad: dp_fnr(x, 1.0, 0.0), "fpr") for bad in BAD_RATES),
-        *((lambda x=bad: ppv(0.1, x, 0.5), "tpr") for bad in BAD_RATES),
-        *(
-            (lambda f=function, k=key, x=bad: f(**({"fpr": 0.1, "epsilon": 1.0, "delta": 0.1} | {k: x})), key)
-            for function, (key, bad) in itertools.product(
-                (dp_fnr, dp_tpr, dp_advantage),
-                [("epsilon", -1.0), ("epsilon", math.nan), ("delta", 1.0), ("delta", -1e-9), ("fpr", 2.0)],
-            )
-        ),
-        (lambda: tv_tpr(0.1, 1.5), "tv"),
-        (lambda: tv_fnr(0.1, math.nan), "tv"),
-        (lambda: dp_ppv(0.1, 1.0, 0.0, 0.0), "prior"),
-        (lambda: tv_ppv(0.1, 0.1, 0.0), "prior"),
-    ],
-)
-def test_bad_arguments_are_named(call, words):
-    """An argument out of range that yields a number."""
-    with pytest.raises(InputError, match=words):
-        call()

@@ -148,17 +148,3 @@ def test_a_study_adds_its_columns_to_the_table_once() -> None:
     assert again == protocol and again.columns == (Column(**LATE),)
     untouched = Table(frame, SCHEMA, "t")
     assert Protocol.from_dict(GOOD).table(untouched) is untouched
-
-
-def test_an_unknown_study_names_those_there_are(tmp_path: Path) -> None:
-    """A slip in the name, and a file of one's own that is no protocol."""
-    with pytest.raises(
-        ConfigError, match=r"no study 'support' \(studies: aki-mortality, .*support2-mortality"
-    ):
-        find_protocol("support")
-    own = tmp_path / "own.yaml"
-    own.write_text(Protocol.from_dict(GOOD).to_yaml(), encoding="utf-8")
-    assert find_protocol(str(own)) == Protocol.from_dict(GOOD)
-    own.write_text("[1, 2]\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"own\.yaml: a mapping of keys is required"):
-        find_protocol(str(own))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 import study_results as made
 
-from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets, regressions
+from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial
 from dpsynth.research.writing import Sheet, SheetCell
@@ -116,43 +115,3 @@ def test_aucs():
     assert cell(found, "paper: their model, Figure 3", "mean here").text == ""
     assert cell(found, "ε = 3", "mean here").text == "0.605 (0.600 to 0.610) [2 of 3 seeds]"
     assert cell(found, "real training records", "logistic regression").numbers["median"] == 0.8
-
-
-def test_a_difference_has_no_effect_at_zero():
-    """Catches 1 taken for no effect of a linear regression, and logarithms of its negative numbers."""
-    below = {"age": (-0.5, -0.9, -0.1), "dose": (0.5, 0.3, 0.9)}
-    results = made.made_up()
-    trials = [trial for trial in results.trials if trial.task.arm == "real"]
-    for measure, concluded in (("difference", ["below", "above"]), ("odds ratio", ["below", "below"])):
-        sets = ({"measures": {}, **made.effects(below, below, measure=measure)},)
-        (each,) = regressions(replace(results, trials=tuple(replace(t, sets=sets) for t in trials)))
-        assert each.conclusion(each.real).tolist() == concluded
-        known = each.estimates.query("side == 'synthetic'")
-        assert known["decision"].all() and known["sign"].all()
-        if measure == "difference":
-            assert known["overlap"].tolist() == pytest.approx([1.0] * len(known))
-
-
-def test_without_regressions():
-    """Catches a study that declares nothing."""
-    results = made.made_up(studies=None, findings=None, coverage=None)
-    assert regression_sheets(results) == ()
-    assert [each.name for each in paper_sheets(results)] == ["aucs"]
-
-
-def test_a_regression_that_real_records_cannot_tell():
-    """Catches a missing real estimate that is compared all the same."""
-    results = made.made_up()
-    why = "the terms are collinear"
-    blind = made.effects({"age": None, "dose": made.TRUTH["dose"]}, made.HALF, problem_real=why)
-    trials = tuple(
-        replace(trial, sets=({**trial.sets[0], **blind},)) if trial.task.arm == "real" else trial
-        for trial in results.trials
-    )
-    results = replace(results, trials=trials)
-    assert cell(sheet(results, "regression-1-sign"), "age", "ε = 3 naive").text == "n/a"
-    assert cell(sheet(results, "regression-1-coverage"), "age", "ε = 3 naive").text == "n/a"
-    assert cell(sheet(results, "regression-1-coverage"), "all terms", "ε = 3 naive").text.startswith("50.0 %")
-    finding = cell(sheet(results, "findings"), "Age kills. [age: above 1]", "all real records here")
-    assert finding.text == "no estimate"
-    assert any("collinear" in note for note in sheet(results, "regression-1-estimates").notes)

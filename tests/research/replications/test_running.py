@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -118,14 +117,6 @@ def test_a_refused_fit_is_told(small: Protocol, tmp_path: Path) -> None:
     assert done.results.problems()[0].startswith("ε = 0.01: study 'diagnosis'")
 
 
-@pytest.mark.slow
-def test_jobs_carry_out_the_same_trials(small: Protocol, tmp_path: Path) -> None:
-    """A trial that is lost, or carried out twice, where two processes work."""
-    done = run_study(small.changed(seeds=3), tmp_path / "study", jobs=2)
-    assert done.carried_out == 6 and len(trials(tmp_path / "study")) == 6
-    assert all(json.loads(text)["sets"] for text in trials(tmp_path / "study").values())
-
-
 def test_where_records_are(small: Protocol, tmp_path: Path) -> None:
     """Tables asked for where none are needed, and none where they are: one sentence each, nothing written."""
     cohort = {k: v for k, v in small.to_dict().items() if k not in ("dataset", "studies")}
@@ -179,11 +170,12 @@ def test_no_classifier_knows_the_follow_up(small: Protocol) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_a_study_of_the_thesis_on_simulated_patients(tmp_path: Path) -> None:
     """A cohort that does not reach its study, restarts that are not counted, or a public number unsaid."""
     pytest.importorskip("duckdb")
     simulate(tmp_path / "mimic", "diabetes-mortality", 160, 0.2)
-    protocol = find_protocol("diabetes-mortality").changed(seeds=1, epsilons=[3.0], baseline_steps=50)
+    protocol = find_protocol("diabetes-mortality").changed(seeds=1, epsilons=[3.0], baseline_steps=4)
     done = run_study(protocol, tmp_path / "study", data=tmp_path / "mimic")
     assert (protocol.restarts, protocol.sets) == (2, 2) and done.carried_out == 1 + 3 * 2
     private = done.results.of("ε = 3")[0]

@@ -13,7 +13,6 @@ from dpsynth.privacy.profile import Profile
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.thesis_tables import thesis_numbers, thesis_sheets
 from dpsynth.research.replications.trial import Task, Trial
-from dpsynth.research.replications.writing import study_page
 from dpsynth.research.writing import Sheet
 
 
@@ -78,14 +77,6 @@ def test_p_values_are_counted():
     assert (row["p, apart"], row["apart: p < .05"]) == ("n/a", "n/a")
 
 
-def test_networks():
-    """Catches widths of another arm, and a row for the records themselves."""
-    found = sheet(made.made_up(), "table-3.1")
-    assert [row[0].text for row in found.rows] == ["HealthGAN (NOT PRIVATE)", "ε = 3", "ε = 3 shared"]
-    told = [entry.text for entry in found.rows[1]]
-    assert told == ["ε = 3", "1,000", "208", "12", "100, 24, 18, 12", "12, 64, 128, 256, 1"]
-
-
 @pytest.mark.parametrize(
     ("cohort", "number"), [("diabetes-mortality", 1), ("aki-mortality", 2), ("icu-readmission", 3)]
 )
@@ -117,14 +108,6 @@ def test_thesis_architecture_follows_its_own_rules():
         assert abs(thesis.private["positive_rate"] - max(thesis.private_rates)) < 0.0011
 
 
-def test_one_fit_of_one_table():
-    """Catches a selection among one, and an interval of one seed."""
-    results = made.made_up(seeds=1, restarts=1, sets=1, baseline=None, coverage=None)
-    found = sheet(results, "table-3.3")
-    assert [row[0].text for row in found.rows] == ["training set", "test set", "ε = 3, one fit"]
-    assert cells(found, "ε = 3, one fit")["+ rate (%)"] == "10.00"
-
-
 def test_a_refused_fit_is_left_out_and_told():
     """Catches a refused fit that stops the tables, counts as 0, or is passed over in silence."""
     results = made.made_up()
@@ -135,12 +118,6 @@ def test_a_refused_fit_is_left_out_and_told():
     assert cells(found, "ε = 3, one fit")["+ rate (%)"] == "10.50 (10.00 to 11.00) [2 of 3 seeds]"
     # the other restart of that split stays: .13, .16
     assert cells(found, "ε = 3, best of 2 fits (unpaid)")["+ rate (%)"] == "15.00 (14.00 to 16.00)"
-
-
-def test_without_any_trial():
-    """Catches a table that needs a trial to be there."""
-    empty = replace(made.made_up(), trials=())
-    assert study_page(empty).to_markdown() and all(found.to_csv() for found in thesis_sheets(empty))
 
 
 def test_every_number_is_in_the_csv(tmp_path: Path):

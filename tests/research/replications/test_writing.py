@@ -112,13 +112,3 @@ def test_written_again(tmp_path):
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     write_results(study_page(made.made_up(findings=None)), tmp_path)
     assert not (tmp_path / "tables" / "findings.csv").exists()
-
-
-def test_little(tmp_path):
-    """Catches files that need regressions, a baseline, several seeds, or any trial at all."""
-    least = made.made_up(seeds=1, restarts=1, sets=1, baseline=None, studies=None, findings=None,
-                         aucs=None, coverage=None)  # fmt: skip
-    write_results(study_page(least), tmp_path)
-    text = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert "HealthGAN" not in text and "There is one split" in text and "## Refused parts" not in text
-    write_results(study_page(replace(made.made_up(), trials=())), tmp_path)

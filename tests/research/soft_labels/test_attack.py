@@ -11,7 +11,6 @@ from dpsynth.errors import InputError
 from dpsynth.research.soft_labels.attack import LabelledFeatures, attack_procedure
 from dpsynth.research.soft_labels.procedure import Procedure
 from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft
-from dpsynth.research.writing import write_results
 
 BOTH = (Hard(), OptimallySoft(0.0))
 
@@ -97,21 +96,3 @@ def test_attempts_are_records_for_the_report():
     assert {attempt.proved for attempt in attempts} == {None} and all(a.internal for a in attempts)
     accuracy = {a.attack: a.found.value for a in attempts if a.measure == "accuracy"}
     assert accuracy == {"Bayes attack on hard labels": 1.0, "Bayes attack on soft 0 labels": 0.5}
-
-
-def test_results_are_written_as_those_of_other_attackers(tmp_path):
-    """Catches a kind of labels without its row, and files that could be taken for ones to share."""
-    files = write_results(attacked(Memoriser()).page(), tmp_path)
-    assert files == ("results.md", "results.html", "results.json", "tables/attack.csv", "tables/errors.csv")
-    text = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert "CONFIDENTIAL" in text and text.count("Bayes attack on soft 0 labels") == 2
-    assert "| hard |" in text and "| soft 0 |" in text
-
-
-def test_faults_are_named_before_anything_is_trained():
-    """Catches halves of unequal size, and rounds too few for a shadow model of each kind."""
-    odd = LabelledFeatures(records().X[:-1], records().labels[:-1])
-    with pytest.raises(InputError, match="even number"):
-        attack_procedure(Procedure(Constant(), splits=2), [Hard()], odd, classes=2)
-    with pytest.raises(InputError, match="rounds must be a whole number of at least 3"):
-        attacked(Constant(), rounds=2)

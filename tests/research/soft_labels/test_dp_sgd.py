@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpsynth import privacy
-from dpsynth.errors import InputError, RunError
+from dpsynth.errors import RunError
 from dpsynth.research.soft_labels import dp_sgd
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
 
@@ -161,20 +161,3 @@ def test_cost_is_that_of_its_steps():
     assert [entry.event.count for entry in soft.entries] == [25 * 120, 120]
     assert soft.entries[0].event.event.sampling_probability == 0.1
     assert soft.excluded and soft.epsilon(1e-3) > hard.epsilon(1e-3)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"clip": 0.0}, "clip"),
-        ({"dropout": 1.0}, "dropout"),
-        ({"hidden": (0,)}, "hidden"),
-        ({"epochs": 0}, "epochs"),
-    ],
-)
-def test_faults_are_named(settings, words):
-    """Catches a setting that would train nothing."""
-    with pytest.raises(InputError, match=words):
-        DPSGDNetwork(**settings)
-    with pytest.raises(InputError, match="a batch has 20 records, but there are 10"):
-        DPSGDNetwork().fit(*records(10), seed=0)

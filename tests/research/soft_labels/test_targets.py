@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from dpsynth.errors import InputError
 from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,
@@ -20,7 +18,6 @@ from dpsynth.research.soft_labels.targets import (
     Smoothed,
     from_logits,
     from_probabilities,
-    hard_targets,
     per_record_alpha,
 )
 
@@ -70,34 +67,6 @@ def test_alpha_0_is_the_leave_out_mean_in_both_forms():
     np.testing.assert_allclose(from_probabilities(probabilities, labels, 0.0), probabilities)
 
 
-def test_far_ends_are_the_hard_labels():
-    """Catches a form that never reaches the label: (5.14) at 1 exactly, (5.15) in the limit."""
-    mean, std, labels = some()
-    np.testing.assert_array_equal(
-        from_probabilities(softmax(mean, axis=1), labels, 1.0), hard_targets(labels, 3)
-    )
-    np.testing.assert_allclose(from_logits(mean, std, labels, 1e4), hard_targets(labels, 3))
-
-
-def test_both_forms_agree_where_they_can():
-    """Catches forms that live on different scales.
-
-    With two classes each alpha of one form has an alpha of the other for each record, found here by
-    bisection of one and put into the other; with a spread of 0 and alpha 0 they are the same for any number
-    of classes. They are not equal for one alpha in general.
-    """
-    mean, std, labels = some(1, n=8, classes=2)
-    probabilities, row = softmax(mean, axis=1), np.arange(8)
-    soft = from_logits(mean, std, labels, 0.7)
-    target, start = soft[row, labels], probabilities[row, labels]
-    alpha = (target - start) / (1 - start)
-    np.testing.assert_allclose(from_probabilities(probabilities, labels, alpha), soft)
-    mean, std, labels = some(2)
-    np.testing.assert_allclose(
-        from_logits(mean, 0 * std, labels, 3.0), from_probabilities(softmax(mean, axis=1), labels, 0.0)
-    )
-
-
 def test_alpha_of_each_record_is_its_own():
     """Catches alphas that are laid along the classes, which three records of three classes would not show."""
     mean, std, labels = some(3, n=3)
@@ -127,19 +96,3 @@ def test_schemes_give_their_functions_targets():
     np.testing.assert_allclose(made["smoothed 0.6"].max(axis=1), 0.6)
     np.testing.assert_allclose(made["interpolated 0.25"], 0.25 * made["hard"] + 0.75 * softmax(mean, axis=1))
     np.testing.assert_allclose(made["soft 0.5"], naive_logit_form(mean, std, labels, 0.5))
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: OptimallySoft(-0.1), "alpha must lie in"),
-        (lambda: Interpolated(1.5), r"alpha must lie in \[0, 1\]"),
-        (lambda: Smoothed(2.0), "amount must lie in"),
-        (lambda: from_probabilities([[0.5, 0.5]], [0], 1.2), r"alpha must lie in \[0, 1\]"),
-        (lambda: OptimallySoft(1.0).targets(np.array([0]), 2, None), "call leave_out first"),
-    ],
-)
-def test_faults_are_named(make, words):
-    """Catches an alpha that turns the label round."""
-    with pytest.raises(InputError, match=words):
-        make()

@@ -11,7 +11,6 @@ from cohort import folder
 from dpsynth.cli import main
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.runs import attack_inputs, pipeline
-from dpsynth.runs.config import RunConfig
 
 __all__ = ["folder"]
 MODEL = "{epsilon: 3.0, delta: 1.0e-5}"
@@ -66,14 +65,6 @@ def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
     monkeypatch.setattr(GaussianRelease, "noise_std", half)
     status, text, _ = audit(capsys, config, "--trials", 500, "--json")
     assert status == 1 and json.loads(text)["failed"] == ["single-column counts", "base model tables"]
-
-
-@pytest.mark.slow
-def test_the_folder_of_a_run_is_audited(config, tmp_path, capsys):
-    """Catches a run's folder whose configuration is not found again."""
-    pipeline.run(RunConfig.from_yaml(config), tmp_path / "run")
-    status, text, _ = audit(capsys, tmp_path / "run", "--trials", 200)
-    assert status == 0 and "single-column counts" in text
 
 
 def test_bad_input_is_one_sentence(config, tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -61,29 +60,6 @@ def test_show_tells_the_whole_card(name: str, capsys: pytest.CaptureFixture[str]
     assert main(["data", name, "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)["datasets"]
     assert record["schema"] == card.table.to_dict() and record["address"] == card.origin.address
-
-
-def test_fetch(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path that is not printed, or a chosen folder of which nobody says how it is found again."""
-    text = "a,b\n1,no\n"
-    (empty / "tiny.csv").write_text(text)
-    card = empty / "tiny.yaml"
-    card.write_text(
-        f"""{{name: tiny, title: Tiny, description: d, origin: {{citation: c}}, licence: CC0, file: tiny.csv,
-        sha256: {hashlib.sha256(text.encode()).hexdigest()}, bounds: made up, one_row: each somebody else,
-        schema: {{unit: a person, n_public: 1, outcome: b, columns: [
-        {{name: b, kind: binary, categories: [no, yes]}}]}}}}"""
-    )
-    monkeypatch.setenv("DPSYNTH_DATA_DIR", str(empty))
-    assert main(["data", str(card), "breast_cancer", "--fetch"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out == [
-        f"{card}: {empty / 'tiny.csv'}",
-        "breast_cancer: comes with scikit-learn, nothing to fetch",
-    ]
-    assert main(["data", str(card), "--fetch", "--dir", str(empty / "new")]) == 0
-    assert capsys.readouterr().out.splitlines()[1].startswith(f"Set DPSYNTH_DATA_DIR to {empty / 'new'}")
-    assert (empty / "new" / "tiny.csv").read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -149,19 +146,3 @@ def test_a_wrong_record_costs_nothing(folder, capsys):
     message = capsys.readouterr().err
     assert "c.parquet, counted within rows 1 to 1: column 'died', row 1: 7 is not one of the" in message
     assert not Path("m").exists() and not Ledger.open("m.ledger").entries
-
-
-@pytest.mark.slow
-def test_without_dask_the_extra_is_named(folder):
-    code = (
-        "import sys; sys.modules['distributed'] = None\n"
-        "from dpsynth.cli import main\n"
-        f"raise SystemExit(main({[*FIT.split(), '--data', 'parts', '--out', 'm']!r}))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    assert done.returncode == 2 and 'pip install "dpsynth-health[distributed]"' in done.stderr

@@ -61,19 +61,3 @@ def test_an_outcome_of_patients_with_several_rows_is_drafted(folder, capsys):
         "does a patient have several rows? Not drafted: the outcome 'grade' must have one value" in shown.err
     )
     assert json.loads(shown.out)["schema"]["outcome"] == "grade"
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["visits.csv", "--unit", "who"], "visits.csv: unit 'who' is not a column"),
-        (["visits.csv", "--unit", "patient_id", "--outcome", "lab"], "it changes from row to row"),
-        (["visits.csv", "--unit", "patient_id", "--outcome", "who"], "outcome 'who' is not a column"),
-        (["empty"], "empty holds no file that ends with .csv"),
-    ],
-)
-def test_what_cannot_be_drafted_is_said_in_one_sentence(given, message, folder, capsys):
-    """Catches a traceback, or a draft of another kind than was asked."""
-    (folder / "empty").mkdir()
-    assert main(["schema", "infer", *given]) == 2
-    assert message in capsys.readouterr().err

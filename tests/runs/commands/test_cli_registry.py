@@ -81,9 +81,3 @@ def test_the_record_is_written(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert {**json.loads(out.read_text()), "path": str(out)} == record and record["contact"] == "Data office"
     assert record["record"]["deployment"]["basic"]["data_curators"] == ["Hospital A"]
     assert record["to_complete"] == ["deployment.basic.intended_use", "deployment.basic.data_product_region"]
-
-
-def test_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Catches a traceback for a folder that is none of a run."""
-    assert main(["report", str(run.parent), "--mode", "registry"]) == 2
-    assert "is not the folder of a run" in capsys.readouterr().err

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import jsonschema
 import pytest
 import yaml
 from visits import VISITS
 
 from dpsynth import datasets
-from dpsynth.cli import main
 from dpsynth.files.text import dump_yaml
 from dpsynth.patients.form import json_schema
 
@@ -43,12 +40,3 @@ def test_slips_are_marked(change):
     """Catches a form that allows a misspelt key, or a word where a number must be."""
     with pytest.raises(jsonschema.ValidationError):
         FORM.validate(plain(VISITS) | change)
-
-
-def test_files_and_dates_are_allowed(capsys):
-    """Catches a form without files in long form, or without bounds that are dates."""
-    files = {"visits.csv": ["smoker"], "labs.csv": {"item": "test", "value": "v", "columns": ["hdl"]}}
-    date = {"name": "seen", "kind": "date", "lower": "2019-01-01", "upper": "2020-01-01"}
-    FORM.validate(plain(VISITS) | {"files": files, "columns": [date]})
-    assert main(["schema", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json_schema()
