@@ -16,7 +16,7 @@ from dpsynth.privacy.events import event_to_dict
 from dpsynth.privacy.guarantee import Guarantee, round_up
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import ADD_REMOVE
-from dpsynth.report.blocks import division
+from dpsynth.report.privacy import division
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.words import has_floating_noise
 from dpsynth.table.cells import escape

@@ -15,11 +15,9 @@ from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
 from dpsynth.privacy.guarantee import NOT_PRIVATE
-from dpsynth.report import blocks, checklist, quality, sections, similarity
-from dpsynth.report.blocks import Section, bars, column_tables, divided, home, measure_tables
+from dpsynth.report import blocks, privacy, quality
+from dpsynth.report.blocks import Section, column_tables, divided, home, measure_tables
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.sections import over_time_section, subgroup_section
-from dpsynth.report.similarity import table_one_section
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +140,7 @@ def render(report: RunReport, mode: Mode) -> str:
         state="unknown" if report.guarantee is None else report.guarantee.status,
         excluded=together(excluded) if excluded else "",
         repeated=_repeated(report),
-        bars=bars(report),
+        bars=privacy.bars(report),
         parts=parts,
         more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
         folds=folds,
@@ -163,13 +161,13 @@ def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
 
 #: the page before the folds, by anchor, and what makes each part
 PARTS: dict[str, Callable[[RunReport], Section | None]] = {
-    "guarantee": sections.guarantee_section,
-    "attempts": checklist.attempts_section,
-    "table-one": lambda report: divided(table_one_section(report))[0],
+    "guarantee": privacy.guarantee_section,
+    "attempts": privacy.attempts_section,
+    "table-one": lambda report: divided(quality.table_one_section(report))[0],
     "utility": quality.uses_section,
-    "over-time": lambda report: divided(over_time_section(report))[0],
-    "subgroups": lambda report: divided(subgroup_section(report))[0],
-    "limits": checklist.limits_section,
+    "over-time": lambda report: divided(quality.over_time_section(report))[0],
+    "subgroups": lambda report: divided(quality.subgroup_section(report))[0],
+    "limits": privacy.limits_section,
 }
 
 
@@ -180,26 +178,26 @@ def parts_of(report: RunReport) -> list[Section]:
     internal. So no rule in them can let something through.
     """
     parts = [part for make in PARTS.values() if (part := make(report)) is not None]
-    return [*parts, checklist.checklist_section(report, [part.anchor for part in parts])]
+    return [*parts, privacy.checklist_section(report, [part.anchor for part in parts])]
 
 
 def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
     """Return the folded parts. Those that the report lacks are left out."""
     folds = (
-        sections.ledger_section(report),
-        checklist.bounds_section(report),
-        checklist.risks_section(report),
-        divided(table_one_section(report))[1],
+        privacy.ledger_section(report),
+        privacy.bounds_section(report),
+        privacy.risks_section(report),
+        divided(quality.table_one_section(report))[1],
         quality.findings_section(report),
         quality.prediction_section(report),
-        divided(over_time_section(report))[1],
-        divided(subgroup_section(report))[1],
+        divided(quality.over_time_section(report))[1],
+        divided(quality.subgroup_section(report))[1],
         quality.replication_section(report),
-        similarity.similarity_section(report),
-        similarity.closeness_section(report),
+        quality.similarity_section(report),
+        quality.closeness_section(report),
         _others(report.measured),
-        sections.card_section(report),
-        sections.glossary_section(report, internal=internal),
+        privacy.card_section(report),
+        privacy.glossary_section(report, internal=internal),
     )
     return [fold for fold in folds if fold is not None and fold.blocks]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dpsynth.evaluation.effects import regressions_of
 from dpsynth.evaluation.results import Evaluation, Measure
-from dpsynth.report.verdicts.verdict import (
+from dpsynth.report.verdicts import (
     Evidence,
     Named,
     Rule,

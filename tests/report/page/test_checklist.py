@@ -14,7 +14,7 @@ from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.privacy.guarantee import RESAMPLE, STRATIFIED
 from dpsynth.report import page as html
 from dpsynth.report.blocks import Section
-from dpsynth.report.checklist import Hazard, hazards
+from dpsynth.report.privacy import Hazard, hazards
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -19,8 +19,8 @@ from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.events import gaussian_event, non_private_event
 from dpsynth.privacy.guarantee import STRATIFIED
-from dpsynth.report.figure import Plot
 from dpsynth.report.page import MODES, PARTS, render, write_page
+from dpsynth.report.plots import Plot
 from dpsynth.report.run_report import RunReport
 
 IMAGE = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
@@ -71,8 +71,8 @@ def test_structure(pages, mode):
 IN_VIEW = (
     "blocks._MOST_MEASURES",
     "blocks._MOST_COLUMNS",
-    "similarity._SHOWN",
-    "similarity._SHOWN_ROWS",
+    "quality._SHOWN",
+    "quality._SHOWN_ROWS",
     "quality._WORST",
 )
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 import report_sources as sources
+from dpsynth.privacy.guarantee import Guarantee
 from plain_words import complaints
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import gaussian_event
-from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.report.page import render
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts import privacy, utility
+from dpsynth.report.verdicts import rules, utility
 from dpsynth.report.verdicts.rules import RULES, judge, judge_attempts, judge_guarantee, judge_studies
 from dpsynth.studies.study import Estimates
 
@@ -36,7 +36,7 @@ def test_every_rule_is_stated_on_the_page_of_rules():
     Its severities are those of the page as well.
     """
     said: dict[str, set[str]] = {}
-    for rule in (*RULES, *privacy.GUARANTEE, *privacy.ATTEMPTS, *utility.STUDIES):
+    for rule in (*RULES, *rules.GUARANTEE, *rules.ATTEMPTS, *utility.STUDIES):
         grades = {grade for grade in GRADES if getattr(rule, grade) is not None}
         said.setdefault(rule.code, set()).update(grades)
     page = (Path(__file__).parents[3] / "docs/reference/verdicts.md").read_text()
@@ -49,7 +49,7 @@ def test_every_rule_is_stated_on_the_page_of_rules():
 
 def test_lines_on_one_matter_stand_together():
     """Catches a line of the table that is parted from the others on its matter, so that two of them speak."""
-    for table in (RULES, privacy.GUARANTEE, privacy.ATTEMPTS, utility.STUDIES):
+    for table in (RULES, rules.GUARANTEE, rules.ATTEMPTS, utility.STUDIES):
         readers = [reader for reader, _ in groupby(table, key=lambda rule: rule.of)]
         assert len(readers) == len(set(readers))
 
