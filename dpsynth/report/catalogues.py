@@ -15,10 +15,9 @@ from dpsynth.files.storage import sha256
 from dpsynth.privacy.events import event_to_dict
 from dpsynth.privacy.guarantee import Guarantee, round_up
 from dpsynth.privacy.ledger import Ledger
-from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.report.privacy import division
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.words import has_floating_noise
+from dpsynth.report.words import has_floating_noise, wording
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -221,73 +220,40 @@ def registry_record(report: RunReport) -> dict[str, Any]:
 
 
 def _record(report: RunReport, contact: str, owner: str) -> dict[str, Any]:
-    """The fields of the registry."""
+    """The fields of the registry, as ``registry`` in ``words.yaml`` has them."""
     guarantee, ledger = report.guarantee, report.ledger
     assert guarantee is not None and ledger is not None and report.day is not None
-    counted = report.counted
-    pure = guarantee.delta == 0
-    variant: dict[str, Any] = {
-        "variant_name": "Pure DP" if pure else "Approximate DP",
-        "data_domain": _domain(report),
-    }
-    if guarantee.excluded:
-        variant["unprotected_quantities"] = _list(_excluded(report, guarantee))
-    parameters = {"epsilon": float(round_up(guarantee.epsilon))}
-    if not pure:
-        parameters["delta"] = float(round_up(guarantee.delta))
     slug = re.sub(r"[^a-z0-9]+", "-", f"{report.title} {report.day[:4]}".casefold()).strip("-")
-    return {
-        "url_slug": slug,
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            "basic": {
-                "name": report.title,
-                "data_curators": [owner],
-                "intended_use": TO_COMPLETE,
-                "data_product_type": "Synthetic data",
-                "data_product_region": TO_COMPLETE,
-                "description": _list(_products(report)),
-                "publication_date": report.day,
-            },
-            "dp_variant": variant,
-            "privacy_loss": {
-                "privacy_unit": guarantee.unit,
-                "privacy_unit_details": " ".join((_neighbours(guarantee.adjacency), *division(report))),
-                "privacy_parameters": parameters,
-                "privacy_parameters_details": f"{guarantee} Total variation: {round_up(guarantee.tv)}.",
-            },
-            "deployment_model": {
-                "model_name": "Central",
-                "actors": (
-                    f"The holder of the real {counted} runs the software, and is trusted with them. "
-                    "Readers of what is released need not be trusted, and may work together."
-                ),
-                "release_type": "One release",
-                "release_type_details": (
-                    "The parameters hold for all statistics in the ledger. "
-                    "Other releases about the same people add to them."
-                ),
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "accounting": {
-                "post_processing": (
-                    f"Synthetic {counted} are drawn from the noisy statistics alone. "
-                    "Fitting and drawing them is post-processing."
-                ),
-                "composition": _composition(guarantee.stages),
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": (
-                    f"Bounds, steps and categories come from {_schema(report)}. "
-                    f"Values outside the bounds are clipped. Tuning on real {counted} is not in the ledger."
-                ),
-                "mechanisms": _mechanisms(report),
-            },
-            "administrative": {"notes": f"Contact: {contact}", "registry_authors": [contact]},
-        },
-    }
+    compared = report.words("registry neighbours")[guarantee.adjacency]
+    composed = report.say("registry stages", stages=guarantee.stages) if guarantee.stages > 1 else ""
+    record: dict[str, Any] = wording(
+        "registry",
+        report.counted,
+        slug=slug,
+        title=report.title,
+        day=report.day,
+        contact=contact,
+        owner=owner,
+        todo=TO_COMPLETE,
+        variant="Pure DP" if guarantee.delta == 0 else "Approximate DP",
+        domain=_domain(report),
+        excluded=_list(_excluded(report, guarantee)),
+        products=_list(_products(report)),
+        unit=guarantee.unit,
+        unit_details=" ".join((compared, *division(report))),
+        guarantee=str(guarantee),
+        tv=round_up(guarantee.tv),
+        composed=composed,
+        schema=_schema(report),
+        mechanisms=_mechanisms(report),
+    )
+    deployment = record["deployment"]
+    if not guarantee.excluded:
+        del deployment["dp_variant"]["unprotected_quantities"]
+    numbers = {"epsilon": guarantee.epsilon} | ({"delta": guarantee.delta} if guarantee.delta else {})
+    parameters = {name: float(round_up(value)) for name, value in numbers.items()}
+    deployment["privacy_loss"]["privacy_parameters"] = parameters
+    return record
 
 
 def _excluded(report: RunReport, guarantee: Guarantee) -> list[str]:
@@ -330,17 +296,6 @@ def _schema(report: RunReport) -> str:
     """The schema in words. It may hold what was read off records if the guarantee has exceptions about it."""
     whole = report.guarantee is not None and not report.guarantee.of_schema
     return "a public schema" if whole else "a schema (see the unprotected quantities)"
-
-
-def _neighbours(adjacency: str) -> str:
-    if adjacency == ADD_REMOVE:
-        return "Two tables are neighbours if one has one more of these units, and is the same otherwise."
-    return "Two tables are neighbours if they have as many of these units, and differ in one of them."
-
-
-def _composition(stages: int) -> str:
-    within = "The statistics of a stage compose on their privacy-loss distributions (dp-accounting)."
-    return f"{within} The {stages} stages add up, by basic composition." if stages > 1 else within
 
 
 def _mechanisms(report: RunReport) -> str:

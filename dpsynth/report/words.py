@@ -40,7 +40,9 @@ def wording(name: str, counted: Counted = Counted.RECORDS, /, **values: object) 
     def filled(part: Any) -> Any:
         if isinstance(part, dict):
             return {key: filled(each) for key, each in part.items()}
-        return [*map(filled, part)] if isinstance(part, list) else counted.fill(part, **values)
+        if isinstance(part, list):
+            return [*map(filled, part)]
+        return counted.fill(part, **values) if isinstance(part, str) else part
 
     return filled(_words()[name])
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import FEWEST
 from dpsynth.evaluation.results import Evaluation, Measure
-from dpsynth.report.words import measured
+from dpsynth.report.words import measured, wording
 
 #: what a finding says of the table. ``open`` is no verdict: the records at hand cannot say
 Severity = Literal["good", "caution", "bad", "open"]
@@ -109,9 +109,8 @@ class Rule:
     of : callable
         The reader: it takes an evaluation (or what else the table is about) and yields :class:`Evidence`.
         Lines of one reader stand together. The first one that holds is said.
-    sentence : str
-        With names of facts in braces. A measure is shown with its interval. ``{records}``, ``{record}``,
-        ``{Records}`` and ``{own}`` are the nouns of the table (`Counted`).
+    said : str, optional
+        Which sentence of ``verdicts`` in ``words.yaml`` is said, by default that of the code.
     bad, caution, open, good : callable, optional
         Conditions on the facts. The first that holds, in this order, is the severity.
     rests_on : tuple of str
@@ -122,8 +121,8 @@ class Rule:
 
     code: str
     of: Callable[..., Iterable[Evidence]]
-    sentence: str
     _: KW_ONLY
+    said: str = ""
     bad: Condition | None = None
     caution: Condition | None = None
     open: Condition | None = None
@@ -145,7 +144,7 @@ class Rule:
         return Verdict(
             self.code,
             severity,
-            counted.fill(self.sentence, **shown),
+            counted.fill(wording("verdicts")[self.said or self.code], **shown),
             tuple(source.name for source in sources if source.name),
             any(source.internal for source in sources),
             self.about,

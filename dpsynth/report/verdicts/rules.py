@@ -285,63 +285,42 @@ def held_bounds(attempts: Sequence[Attempt], counted: Counted) -> Iterator[Evide
     )
 
 
-_NONE_FOUND = "The attacks that were tried found no memorisation of training {records}. Others may find it."
 #: rules on memorisation
 MEMORY = (
     risk("no_memory_found", memory, good=lambda f: f.found and f.trace, rests_on=("together", "signs"),
-         sentence=_NONE_FOUND + " The table shows a trace of who trained, as tables that follow their "
-         "{records} do. {sizes}"),
-    risk("other_people", memory, caution=lambda f: f.found and f.shifted,
-         rests_on=("together", "signs", "differ"),
-         sentence="Held-out {records} differ from training ones. This difference can look like "
-         "memorisation. {sizes}"),
+         said="no_memory_found, a trace"),
+    risk("other_people", memory, caution=lambda f: f.found and f.shifted, rests_on=("together", "signs",
+         "differ")),
     risk("memorises", memory, bad=lambda f: f.found and f.large, rests_on=("together", "signs"),
-         sentence="Training {records} are memorised. {reasons}"),
+         said="memorises, surely"),
     risk("memorises", memory, caution=lambda f: f.found, rests_on=("together", "signs"),
-         sentence="There are signs of memorised training {records}. {reasons}"),
-    risk("no_baseline", memory, open=lambda f: f.coincide is not None, rests_on=("coincide",),
-         sentence="Many held-out {records} equal a training {record}: a share of {coincide}. They are the "
-         "same people, or the table has few different {records}. Copies and coincidence look alike."),
-    risk("no_memory_found", memory, good=otherwise, rests_on=("together",), sentence=_NONE_FOUND),
-    risk("copies", copies, open=lambda f: f.beyond > COPIED, rests_on=("copied", "expected"),
-         sentence="Some synthetic {records} equal a training {record}: a share of {copied}{beside}. "
-         "Without held-out {records}, memorisation and coincidence look alike."),
-    risk("too_close", too_close, caution=lambda f: f.close, rests_on=("accuracy", "p"),
-         sentence="Synthetic {records} lie closer to training {records} than these to one another. The "
-         "nearest-neighbour accuracy (0.5 is best) is {accuracy}."),
+         said="memorises, perhaps"),
+    risk("no_baseline", memory, open=lambda f: f.coincide is not None, rests_on=("coincide",)),
+    risk("no_memory_found", memory, good=otherwise, rests_on=("together",), said="no_memory_found, none"),
+    risk("copies", copies, open=lambda f: f.beyond > COPIED, rests_on=("copied", "expected")),
+    risk("too_close", too_close, caution=lambda f: f.close, rests_on=("accuracy", "p")),
 )  # fmt: skip
 
 
 #: rules on a guarantee and the profile behind it
 GUARANTEE = (
-    risk("excluded", exceptions, caution=otherwise, sentence="The guarantee has exceptions: {left_out}."),
-    risk("no_guarantee", promise, caution=lambda f: not f.known,
-         sentence="No guarantee is known for this table. Nothing limits attacks that were not tried."),
-    risk("not_private", promise, bad=lambda f: not f.private, sentence="{void}"),
+    risk("excluded", exceptions, caution=otherwise),
+    risk("no_guarantee", promise, caution=lambda f: not f.known),
+    risk("not_private", promise, bad=lambda f: not f.private),
     risk("weak_guarantee", promise, bad=lambda f: f.epsilon > WEAK_EPSILON,
-         sentence="The guarantee is too weak to rely on: ε is {shown}. An event may be {factor} times as "
-         "probable with a patient as without. A guess may be {often}. An ε above 10 is commonly held to be "
-         "a weak promise or none."),
+         said="weak_guarantee, next to nothing"),
     risk("weak_guarantee", promise, caution=lambda f: f.accuracy > WEAK_ACCURACY,
-         sentence="The guarantee is weak. A guess may be {often}."),
-    risk("guaranteed", promise, good=lambda f: f.whole,
-         sentence="The guarantee holds against every attack, whatever the attacker knows."),
+         said="weak_guarantee, weak"),
+    risk("guaranteed", promise, good=lambda f: f.whole),
 )  # fmt: skip
 
 
 #: rules on attacks beside their proved bounds
 ATTEMPTS = (
-    risk("bound_passed", passed_bounds, bad=lambda f: not f.one_table,
-         sentence="An attack passed its proved bound ({said}). The proof or the code is wrong. Publish "
-         "nothing, and report it."),
-    risk("average_passed", passed_bounds, caution=otherwise,
-         sentence="An attack reached more on this table than it may on average over tables ({said}). The "
-         "table is an unlucky one, or the proof is wrong. Shadow models, which fit again many times, show "
-         "which."),
-    risk("bounds_open", held_bounds, open=lambda f: f.above, rests_on=("above",),
-         sentence="{bounds}. The furthest is {furthest}. {passed} More tries would decide."),
-    risk("bounds_held", held_bounds, good=otherwise,
-         sentence="{bounds} ({results}). {passed} This proves nothing, but a gross error would have shown."),
+    risk("bound_passed", passed_bounds, bad=lambda f: not f.one_table),
+    risk("average_passed", passed_bounds, caution=otherwise),
+    risk("bounds_open", held_bounds, open=lambda f: f.above, rests_on=("above",)),
+    risk("bounds_held", held_bounds, good=otherwise),
 )  # fmt: skip
 
 
@@ -358,12 +337,7 @@ def few_records(evaluation: Evaluation) -> Iterator[Evidence]:
     yield Evidence(basis=few, sizes=", ".join(sizes))
 
 
-_FEW = Rule(
-    "too_few",
-    few_records,
-    "There are too few {records} for sure results ({sizes}). Read the intervals, not the numbers.",
-    open=lambda f: f.basis,
-)
+_FEW = Rule("too_few", few_records, open=lambda f: f.basis)
 
 #: rules on an evaluation
 RULES = (*MEMORY, *USE, *EFFECTS, *SIMILARITY, _FEW)

@@ -500,67 +500,31 @@ def _surely(measure: Measure) -> float:
 #: rules on similarity
 SIMILARITY = (
     Rule("distinguishable", told_apart, bad=lambda f: f.worst > OBVIOUS,
-         caution=lambda f: f.worst > DISTINGUISHABLE or f.beyond_chance, rests_on=("basis", "columns"),
-         sentence="Synthetic {records} can{easily} be separated from real ones{always}. {reasons}{by}"),
+         caution=lambda f: f.worst > DISTINGUISHABLE or f.beyond_chance, rests_on=("basis", "columns")),
     Rule("uncertain", told_apart, open=lambda f: f.value > DISTINGUISHABLE,
-         sentence="Perhaps synthetic {records} can be separated from real ones. There are too few to be "
-         "sure. {reasons}"),
-    Rule("resembles", told_apart, good=lambda f: not f.alone,
-         sentence="Synthetic {records} are hard to separate from real ones. {reasons}"),
-    Rule("clipped", clipped, caution=otherwise, tables=("train",),
-         sentence="The schema's bounds cut the real table. {said}. They were clipped before fitting and "
-         "before any comparison. Widen the bounds if such values are possible."),
-    Rule("tails", tails, bad=lambda f: f.far, caution=lambda f: f.wrong,
-         sentence="Extreme values are not reliable in {wrong} of {of} numeric columns{whose}. {said}."),
-    Rule("tails_hold", tails, good=lambda f: f.of and f.within,
-         sentence="Standard deviations and extreme values{numbers} are nearly those of the real table."),
-    Rule("means", means, bad=lambda f: f.far, caution=lambda f: f.wrong,
-         sentence="Means are wrong in {wrong} of {of} numeric columns{whose}. {said}."),
-    Rule("point_masses", point_masses, bad=lambda f: f.far, caution=lambda f: f.wrong,
-         sentence="Frequent values{whose} have a wrong share. {said}."),
-    Rule("missing_together", missing_together, caution=lambda f: f.apart,
-         sentence="Values that are missing together in real {records} are missing apart in synthetic ones. "
-         "The number of missing cells a {record} has a standard deviation of {synthetic}, and of {real} in "
-         "the real table."),
+         said="uncertain, distinguishable or not"),
+    Rule("resembles", told_apart, good=lambda f: not f.alone),
+    Rule("clipped", clipped, caution=otherwise, tables=("train",)),
+    Rule("tails", tails, bad=lambda f: f.far, caution=lambda f: f.wrong),
+    Rule("tails_hold", tails, good=lambda f: f.of and f.within),
+    Rule("means", means, bad=lambda f: f.far, caution=lambda f: f.wrong),
+    Rule("point_masses", point_masses, bad=lambda f: f.far, caution=lambda f: f.wrong),
+    Rule("missing_together", missing_together, caution=lambda f: f.apart, said="missing_together, apart"),
     Rule("missing_together", missing_together, caution=lambda f: f.gathered,
-         sentence="Missing values gather in too few synthetic {records}. The number of missing cells a "
-         "{record} has a standard deviation of {synthetic}, and of {real} in the real table."),
-    Rule("single_columns", single_columns, bad=lambda f: f.surely > ALONE_OBVIOUS, caution=otherwise,
-         sentence="{some} synthetic from real {records}. AUC (0.5 is best): {named}{habits}."),
-    Rule("associations_lost", associations, bad=lambda f: f.part > ALL_LOST,
-         sentence="Associations between columns are almost lost: {lost} % of their strength is lost or "
-         "reversed. The table is useless for any relation of columns."),
-    Rule("associations_weak", associations, caution=lambda f: f.part > PARTLY_LOST,
-         sentence="Associations between columns are too weak: {lost} % of their strength is lost or "
-         "reversed ({chance} % by chance)."),
-    Rule("violates_constraints", constraints, caution=otherwise,
-         sentence="Some synthetic rows are not believable. {said}. {suggested}Dpsynth keeps each rule that "
-         "the schema declares. Declare what holds by definition."),
-    Rule("finer_than_declared", finer_than_declared, caution=otherwise,
-         sentence="The synthetic table is finer than the schema declares: {columns}. It was rounded before "
-         "any comparison. Nothing here shows whether these digits reveal synthetic {records}."),
-    Rule("not_allowed", not_allowed, bad=lambda f: f.many, caution=otherwise,
-         sentence="{left} synthetic {hold} values that the schema does not allow{said}. No comparison "
-         "reads these rows. Correct the table, or declare the values if they are possible."),
-    # patients with several rows
+         said="missing_together, gathered"),
+    Rule("single_columns", single_columns, bad=lambda f: f.surely > ALONE_OBVIOUS, caution=otherwise),
+    Rule("associations_lost", associations, bad=lambda f: f.part > ALL_LOST),
+    Rule("associations_weak", associations, caution=lambda f: f.part > PARTLY_LOST),
+    Rule("violates_constraints", constraints, caution=otherwise),
+    Rule("finer_than_declared", finer_than_declared, caution=otherwise),
+    Rule("not_allowed", not_allowed, bad=lambda f: f.many, caution=otherwise),
     Rule("patients_distinguishable", whole_patients, bad=lambda f: f.surely > OBVIOUS,
-         caution=lambda f: f.surely > DISTINGUISHABLE, rests_on=("basis", "losses"),
-         sentence="Synthetic patients can{easily} be separated from real ones. A classifier of their rows "
-         "has an AUC of {best}{given}."),
-    Rule("patients_resemble", whole_patients, good=lambda f: f.value <= DISTINGUISHABLE,
-         sentence="Synthetic patients are hard to separate from real ones. A classifier of their rows has "
-         "an AUC of {best}."),
+         caution=lambda f: f.surely > DISTINGUISHABLE, rests_on=("basis", "losses")),
+    Rule("patients_resemble", whole_patients, good=lambda f: f.value <= DISTINGUISHABLE),
     Rule("lags_differ", over_time, bad=lambda f: f.surely > LAG_FAR, caution=lambda f: f.surely > LAG_CLOSE,
-         rests_on=("beyond",),
-         sentence="The values of a patient go together too little or too much. Differences of correlations "
-         "with later values: {named}."),
-    Rule("lags_hold", over_time, good=lambda f: f.size <= LAG_CLOSE,
-         sentence="The values of a patient go together as those of a real one. The correlation with later "
-         "values differs by at most {largest}."),
+         rests_on=("beyond",)),
+    Rule("lags_hold", over_time, good=lambda f: f.size <= LAG_CLOSE),
     Rule("rows_differ", rows_and_gaps, bad=lambda f: f.surely > FAR, caution=lambda f: f.surely > CLOSE,
-         rests_on=("beyond",),
-         sentence="The rows of patients differ from real ones in number or in time. Distances (0 is best): "
-         "{said}."),
-    Rule("rows_hold", rows_and_gaps, good=lambda f: f.value <= CLOSE,
-         sentence="Patients have as many rows as real ones, as far apart. Distances (0 is best): {said}."),
+         rests_on=("beyond",)),
+    Rule("rows_hold", rows_and_gaps, good=lambda f: f.value <= CLOSE),
 )  # fmt: skip
