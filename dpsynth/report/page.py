@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,7 +14,6 @@ from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
-from dpsynth.privacy.guarantee import NOT_PRIVATE
 from dpsynth.report import blocks, privacy, quality
 from dpsynth.report.blocks import Section, column_tables, divided, home, measure_tables
 from dpsynth.report.run_report import RunReport
@@ -81,6 +80,7 @@ def _breakable(text: str) -> Markup:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
 
     folder = resources.files("dpsynth.report").joinpath("templates")
     environment = Environment(
@@ -91,6 +91,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
+    environment.filters["inert"] = lambda text: Markup(inert(text))
+    environment.filters["fenced"] = lambda text: Markup("\n".join(code_block(text, "yaml")))
     return environment
 
 
@@ -238,73 +240,16 @@ def _as_it_is(name: str, frame: pd.DataFrame) -> blocks.TableBlock:
 
 def to_markdown(report: RunReport) -> str:
     """Return the report of a run for its owner. Without a ledger, it has what is known."""
-    lines = [f"# {inert(report.title)}", ""]
-    records = report.counted
-    if report.guarantee is not None and not report.guarantee.private:
-        lines += [
-            f"> **{NOT_PRIVATE}.** The {records} of this run's training table are not protected. "
-            f"Protect everything beside this report as you protect those {records}.",
-            "",
-        ]
-    lines += [
-        f"Numbers marked *({CONFIDENTIAL})* were computed from real {records} without noise. The guarantee "
-        "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
-        "",
-    ]
-    for section in (*parts_of(report), *folds_of(report, internal=True)):
-        lines += section_lines(section)
-    return "\n".join(lines)
+    void = report.guarantee is not None and not report.guarantee.private
+    head = {"title": report.title, "void": void, "records": report.counted}
+    return _markdown([*parts_of(report), *folds_of(report, internal=True)], head)
 
 
-def section_lines(section: blocks.Section | None) -> list[str]:
+def section_lines(section: Section | None) -> list[str]:
     """Return a section of a page as Markdown: its sentences and tables. None gives no line."""
-    if section is None:
-        return []
-    lines = [f"## {inert(section.title)}", ""]
-    for block in section.blocks:
-        lines += _block_lines(block)
-    return lines
+    return [] if section is None else _markdown([section]).split("\n")
 
 
-def _block_lines(block: blocks.Block) -> list[str]:
-    match block:
-        case blocks.Paragraph(sentences):
-            return [_told(sentences), ""]
-        case blocks.Heading(text):
-            return [f"### {inert(text)}", ""]
-        case blocks.Bullets(items):
-            return [*(f"- {_told([item])}" for item in items), ""]
-        case blocks.Facts(facts):
-            return [*(f"- {inert(name)}: {_told([value])}" for name, value in facts), ""]
-        case blocks.Code(label, text):
-            return [f"{label}:", "", *code_block(text, "yaml"), ""]
-        case blocks.Items(items, heading):
-            title = [f"### {inert(heading)}", ""] if heading else []
-            return [*title, *map(_item_line, items), ""]
-        case blocks.Lists(lists):
-            return [line for items in lists for line in _block_lines(items)]
-        case blocks.TableBlock():
-            return _table_lines(block)
-    return []  # plots have no text
-
-
-def _item_line(item: blocks.Item) -> str:
-    said = _told(item.sentences)
-    # a finding begins with its title
-    title = "" if said.startswith(inert(item.title)) else f"{inert(item.title)}: "
-    return f"- {item.label} {title}{said}"
-
-
-def _table_lines(grid: blocks.TableBlock) -> list[str]:
-    right = [cell.number for cell in grid.rows[0]] if grid.rows else [False] * len(grid.header)
-    caption = blocks.Sentence(grid.caption, grid.internal)
-    lines = [f"### {_told([caption])}", "", f"| {' | '.join(map(inert, grid.header))} |"]
-    lines.append("|" + "|".join("---:" if flush else "---" for flush in right) + "|")
-    for row in grid.rows:
-        cells = (f"{cell.text} {CONFIDENTIAL if cell.internal else ''}".strip() for cell in row)
-        lines.append(f"| {' | '.join(map(inert, cells))} |")
-    return [*lines, ""]
-
-
-def _told(sentences: Iterable[blocks.Sentence]) -> str:
-    return " ".join(inert(s.text) + (f" *({CONFIDENTIAL})*" if s.internal else "") for s in sentences)
+def _markdown(sections: Sequence[Section], head: Mapping[str, object] | None = None) -> str:
+    text = _environment().get_template("page.md").render(sections=sections, head=head)
+    return text.rstrip("\n") + "\n"

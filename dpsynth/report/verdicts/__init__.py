@@ -144,7 +144,7 @@ class Rule:
         return Verdict(
             self.code,
             severity,
-            counted.fill(wording("verdicts")[self.said or self.code], **shown),
+            wording("verdicts", counted)[self.said or self.code].format(**shown),
             tuple(source.name for source in sources if source.name),
             any(source.internal for source in sources),
             self.about,
