@@ -593,21 +593,18 @@ _UNIT_SQUARE: dict[str, Any] = {"aspect": "equal", "xlim": _WHOLE, "ylim": _WHOL
 
 @dataclass(frozen=True)
 class _Curves:
-    """How the tables of a frame are drawn over each other, and their words.
+    """How the tables of a frame are drawn over each other.
 
-    In ``alt``, ``caption`` and labels of ``axes``, braces stand for a cell of the first row, and ``said`` for
-    what ``each`` says of every table: its ``name``, and the text of ``words``.
+    ``name`` is that of their words in ``plots`` of ``words.yaml``. There, braces stand for a cell of the
+    first row, and ``said`` for what ``each`` says of every table: its ``name``, and the text of ``said``.
     """
 
-    caption: str
-    alt: str
-    each: str
-    words: Callable[[pd.DataFrame], str]
+    name: str
+    said: Callable[[pd.DataFrame], str]
     points: Callable[[pd.DataFrame], tuple[ArrayLike, ArrayLike]]  #: (x, y), or heights and ends of bins
-    axes: Mapping[str, Any]
+    axes: Mapping[str, Any] = field(default_factory=dict)
     look: Mapping[str, Any] = field(default_factory=dict)
     kind: Literal["plot", "stairs"] = "plot"
-    between: str = ", "
     names: Callable[[Counted], Mapping[str, str]] = lambda counted: _PATIENTS
     by: str = "table"
     legend: str = "{}"
@@ -619,21 +616,17 @@ class _Curves:
 
     def __call__(self, frame: pd.DataFrame, counted: Counted) -> Plot:
         """Return the plot of one frame."""
-        names = self.names(counted)
+        names, text = self.names(counted), words.wording("plots", counted)[self.name]
         tables = _tables(frame, names, self.by)
         facts = {name: str(cell) for name, cell in vars(frame_rows(frame.head(1))[0]).items()}
         if "model" in facts:
             facts["model"] = facts["model"].replace("_", " ")
-        facts["said"] = self.between.join(
-            self.each.format(name=names[table], said=self.words(own)) for table, own in tables.items()
-        )
-        facts["caption"] = counted.fill(self.caption, **facts)
-        axes = {
-            name: clipped_text(counted.fill(value, **facts), 44) if isinstance(value, str) else value
-            for name, value in self.axes.items()
-        }
-        draw = partial(self.draw, frame, tables, names, axes)
-        return Plot(draw, counted.fill(self.alt, **facts), facts["caption"], any_confidential(frame))
+        each = (text["each"].format(name=names[table], said=self.said(own)) for table, own in tables.items())
+        facts["said"] = text.get("between", ", ").join(each)
+        facts["caption"] = text["caption"].format(**facts)
+        labels = {name: clipped_text(text[name].format(**facts), 44) for name in ("xlabel", "ylabel")}
+        draw = partial(self.draw, frame, tables, names, {**labels, **self.axes})
+        return Plot(draw, text["alt"].format(**facts), facts["caption"], any_confidential(frame))
 
     def draw(
         self,
@@ -687,34 +680,25 @@ def _long_gaps(axis: Axes, frame: pd.DataFrame) -> None:
 _OF_MODELS: dict[str, Any] = {"names": names_of, "by": "trained_on", "legend": "trained on {}", "columns": 1}
 _OF_MODELS |= {"fewest": 1, "height": 3.0, "diagonal": True}
 plot_roc = _Curves(
-    "{model}: AUC {said}",
-    "ROC of the {model} on held-out real {records}. AUC {said}.",
-    "{said} trained on {name}",
+    "roc",
     lambda own: shown(plain_cells(own["auc"])[0]),
     lambda own: (own["fpr"], own["tpr"]),
-    {"xlabel": "false positive rate", "ylabel": "true positive rate", **_UNIT_SQUARE},
+    _UNIT_SQUARE,
     **_OF_MODELS,
 )
 plot_calibration = _Curves(
-    "{model}: calibration",
-    "Calibration of the {model}: observed share of the outcome over the predicted risk. {said}",
-    "Trained on {name}: {said}.",
-    lambda own: ", ".join(
-        f"{shown(p)} to {shown(o)}" for p, o in zip(own["predicted"], own["observed"], strict=True)
-    ),
+    "calibration",
+    lambda own: ", ".join(f"{shown(p)} to {shown(o)}" for p, o in own[["predicted", "observed"]].to_numpy()),
     lambda own: (own["predicted"], own["observed"]),
-    {"xlabel": "predicted risk", "ylabel": "observed share", **_UNIT_SQUARE},
+    _UNIT_SQUARE,
     {"marker": "o", "markersize": 4},
-    between=" ",
     **_OF_MODELS,
 )
 plot_distances = _Curves(
-    "Distance to the nearest training {record}",
-    "Distances to the nearest training {record}. Medians about: {said}.",
-    "{name} {said}",
+    "distances",
     lambda own: shown(_median(own)),
     lambda own: (own["share"], _edges(own)),
-    {"xlabel": "distance ({space})", "ylabel": "share of {records}", "ylim": (0, None)},
+    {"ylim": (0, None)},
     kind="stairs",
     height=2.6,
     names=names_of,
@@ -723,44 +707,33 @@ plot_distances = _Curves(
     fewest=1,
 )
 plot_rows = _Curves(
-    "Rows a patient",
-    "Share of patients over their number of rows. {said}.",
-    "Most frequent in {name}: {said}",
+    "rows",
     _mode,
     lambda own: (own["share"], np.arange(len(own) + 1) + 0.5),
-    {"xlabel": "rows a patient", "ylabel": "share of patients", "ylim": (0, None)},
+    {"ylim": (0, None)},
     kind="stairs",
-    between=". ",
 )
 plot_gaps = _Curves(
-    "Times between a patient's rows",
-    "Cumulated share of the times between rows. Medians: {said}.",
-    "{name} {said}",
+    "gaps",
     lambda own: plain(own["gap"].iloc[len(own) // 2], 4),
     lambda own: (own["gap"], own["share"]),
-    {"xlabel": "time between rows ({clock})", "ylabel": "share of gaps", "ylim": _WHOLE},
+    {"ylim": _WHOLE},
     limits=_long_gaps,
 )
 plot_lags = _Curves(
-    "{column}: correlation with the patient's later values",
-    "{caption}. {said}.",
-    "{name} {said}",
+    "lags",
     lambda own: ", ".join(
         "n/a" if lag is None else decimals(lag, 2) for lag in plain_cells(own["correlation"])
     ),
     lambda own: (own["lag"], own["correlation"].astype(float)),
-    {"xlabel": "values later", "ylabel": "correlation"},
-    {"marker": "o", "markersize": 3},
-    between=". ",
+    look={"marker": "o", "markersize": 3},
     limits=lambda axis, _: axis.set_ylim(min(-0.02, *axis.get_ylim()), 1.02),
 )
 plot_event = _Curves(
-    "{event}: share of patients without the event (Kaplan-Meier)",
-    "{caption}. At the end: {said}.",
-    "{name} {said}",
+    "events",
     lambda own: words.in_percent(own["share"].iloc[-1]),
     lambda own: ([0.0, *own["time"]], [1.0, *own["share"]]),
-    {"xlabel": "{clock}, since the first row", "ylabel": "share, no event", "ylim": _WHOLE},
+    {"ylim": _WHOLE},
     {"drawstyle": "steps-post"},
 )
 
@@ -933,42 +906,28 @@ def draw_survival(curve: SurvivalCurve) -> Figure:
 # What a guarantee costs and allows: curves, and bars of epsilon, entry by entry.
 
 
-def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
+def plot_curves(profile: Profile, delta: float) -> dict[str, Plot]:
     """Draw error rates, ROC, advantage, and delta over epsilon (a dot at ``delta``). Nothing if void."""
     if not profile.private:
-        return ()
+        return {}
     fpr = np.unique(np.concatenate([np.linspace(0, 1, 161), np.geomspace(1e-4, 1e-2, 15)]))
     fnr = np.clip(np.asarray(profile.fnr(fpr), dtype=float), 0.0, 1.0)
     tv, epsilon = profile.tv(), profile.epsilon(delta)
-    members = words.percent(float(profile.tpr(0.01)))
-    at = f"At a false positive rate of 1 % it finds at most {members} % of members"
-    drawn = [
-        Plot(
-            lambda: _rates(fpr, fnr, "false negative rate", (1, 0)),
-            f"Trade-off curve: smallest false negative rate of any membership test over its false positive "
-            f"rate, below the diagonal of blind guessing. {at}.",
-            "Trade-off: no membership test has error rates below the curve",
-        ),
-        Plot(
-            lambda: _rates(fpr, 1 - fnr, "true positive rate", (0, 1)),
-            f"ROC bound: largest true positive rate of any membership test over its false positive rate, "
-            f"above the diagonal of blind guessing. {at}.",
-            "ROC bound: no membership test lies above the curve",
-        ),
-        Plot(
-            lambda: _advantage(fpr, fnr, tv),
-            f"Largest advantage of a membership test over its false positive rate. Its maximum is the total "
-            f"variation, {round_up(tv)}.",
-            f"Advantage: true minus false positive rate, at most the total variation, {round_up(tv)}",
-        ),
-        Plot(
-            lambda: _deltas(profile, delta, epsilon),
-            f"delta over epsilon on a logarithmic scale: from {round_up(tv)} at epsilon 0 to "
-            f"{round_up(delta)} at epsilon {words.bound(epsilon)}.",
-            f"δ for each ε (dot: ε = {words.bound(epsilon)} at δ = {round_up(delta)})",
-        ),
-    ]
-    return tuple(drawn if math.isfinite(epsilon) else drawn[:-1])
+    drawn = {
+        "trade_off": lambda: _rates(fpr, fnr, "false negative rate", (1, 0)),
+        "roc_bound": lambda: _rates(fpr, 1 - fnr, "true positive rate", (0, 1)),
+        "advantage": lambda: _advantage(fpr, fnr, tv),
+        "privacy_profile": lambda: _deltas(profile, delta, epsilon),
+    }
+    if not math.isfinite(epsilon):
+        del drawn["privacy_profile"]
+    values = {"members": words.percent(float(profile.tpr(0.01))), "tv": round_up(tv)}
+    values |= {"delta": round_up(delta), "epsilon": words.bound(epsilon)}
+    said = {name: words.wording("plots")[name] for name in drawn}
+    return {
+        name: Plot(draw, said[name]["alt"].format(**values), said[name]["caption"].format(**values))
+        for name, draw in drawn.items()
+    }
 
 
 def _rates(fpr: np.ndarray, rate: np.ndarray, label: str, blind: tuple[float, float]) -> Figure:
@@ -1155,8 +1114,7 @@ def plots_of(report: RunReport) -> dict[str, Plot]:
     if report.profile is not None and report.summary is not None:
         costs = plot_costs(report.summary["entries"], report.summary["delta"])
         drawn |= {f"costs[{part}]" if part > 1 else "costs": plot for part, plot in enumerate(costs, start=1)}
-        curves = plot_curves(report.profile, report.summary["delta"])
-        drawn |= dict(zip(("trade_off", "roc_bound", "advantage", "privacy_profile"), curves, strict=False))
+        drawn |= plot_curves(report.profile, report.summary["delta"])
     for measure, group in words.by_measure(report.attempts):
         drawn[f"attempts[{measure}]"] = plot_attempts(group, words.WORDS[measure][0])
     for told in report.studies:

@@ -206,7 +206,7 @@ def test_curves_of_a_profile():
     """Catches curves of another profile in the words, and curves where nothing is guaranteed."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(1.0), sensitivity="1")
-    drawn = plot_curves(ledger.profile(), sources.DELTA)
+    drawn = [*plot_curves(ledger.profile(), sources.DELTA).values()]
     assert len(drawn) == 4
     for plot in drawn:
         decoded(plot)
@@ -214,7 +214,7 @@ def test_curves_of_a_profile():
     assert "0.383" in drawn[2].alt
     assert "at most 9.24 % of members" in drawn[0].alt
     assert "epsilon 4.378" in drawn[3].alt
-    assert plot_curves(sources.bare_ledger().profile(), sources.DELTA) == ()
+    assert plot_curves(sources.bare_ledger().profile(), sources.DELTA) == {}
 
 
 def test_curves_at_delta_zero():
