@@ -33,6 +33,7 @@ from dpsynth.evaluation.effects import regressions_of
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows, plain_cells
 from dpsynth.files.storage import replaced
 from dpsynth.privacy.profile import Profile
+from dpsynth.privacy.stages import Summary
 from dpsynth.report import words
 from dpsynth.report.words import decimals, effect_text, level_text, plain, round_up, shown
 from dpsynth.studies.estimation import SurvivalCurve
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
-
-    from dpsynth.report.run_report import RunReport
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1107,19 +1106,29 @@ _OF_FRAMES: dict[str, tuple[str, tuple[str, ...], Callable[[pd.DataFrame, Counte
 OVER_TIME = ("paths", "rows", "gaps", "lags", "events")
 
 
-def plots_of(report: RunReport) -> dict[str, Plot]:
-    """All plots of a report by name, each drawn when it is first asked for."""
-    evaluation, counted, internal = report.measured, report.counted, bool(report.withheld)
-    drawn: dict[str, Plot] = {}
-    if report.profile is not None and report.summary is not None:
-        costs = plot_costs(report.summary["entries"], report.summary["delta"])
-        drawn |= {f"costs[{part}]" if part > 1 else "costs": plot for part, plot in enumerate(costs, start=1)}
-        drawn |= plot_curves(report.profile, report.summary["delta"])
-    for measure, group in words.by_measure(report.attempts):
+def plots_of(
+    evaluation: Evaluation,
+    profile: Profile | None = None,
+    summary: Summary | None = None,
+    attempts: Sequence[Attempt] = (),
+    studies: Sequence[Estimates] = (),
+    *,
+    internal: bool = False,
+) -> dict[str, Plot]:
+    """All plots of a report by name, each drawn when it is first asked for.
+
+    ``internal`` says whether estimates of studies are confidential, since no guarantee covers them.
+    """
+    drawn, counted = {}, evaluation.counted
+    if profile is not None and summary is not None:
+        costs = plot_costs(summary["entries"], summary["delta"])
+        drawn = {f"costs[{part}]" if part > 1 else "costs": plot for part, plot in enumerate(costs, start=1)}
+        drawn |= plot_curves(profile, summary["delta"])
+    for measure, group in words.by_measure(attempts):
         drawn[f"attempts[{measure}]"] = plot_attempts(group, words.WORDS[measure][0])
-    for told in report.studies:
+    for told in studies:
         drawn[f"estimates[{told.study}]"] = plot_estimates(told, words.LEVEL, internal=internal)
-    for told in report.studies:
+    for told in studies:
         if told.survival is not None:
             drawn[f"survival[{told.study}]"] = plot_survival(told.survival, told.study, internal=internal)
     drawn |= _scores(evaluation)

@@ -297,7 +297,8 @@ class RunReport:
 
     @cached_property
     def _plots(self) -> dict[str, Plot]:
-        return plots_of(self)
+        known = (self.measured, self.profile, self.summary, self.attempts, self.studies)
+        return plots_of(*known, internal=bool(self.withheld))
 
     def plot_of(self, name: str) -> Plot:
         """One plot for a page."""
