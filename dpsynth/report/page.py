@@ -52,21 +52,8 @@ def render_sections(
     (False, True, False)
     """
     entries = [(part.anchor, part.title) for part in parts]
-    return _filled(
-        title=title,
-        day=day,
-        mode=mode,
-        banners=list(banners),
-        parts=list(parts),
-        folds=[],
-        entries=entries,
-        bars=[],
-        more={},
-    )
-
-
-def _filled(**values: object) -> str:
-    """Return the page with these values. A report's own banners follow from its ``state``, if it is given."""
+    values: dict[str, object] = {"folds": [], "bars": [], "more": {}, "day": day}
+    values |= {"title": title, "mode": mode, "banners": banners, "parts": parts, "entries": entries}
     return _environment().get_template("page.html").render(**values)
 
 
@@ -134,19 +121,23 @@ def render(report: RunReport, mode: Mode) -> str:
     parts, folds = parts_of(report), folds_of(report, internal=internal)
     known = {fold.anchor: fold.title for fold in folds}
     excluded = () if report.guarantee is None else report.guarantee.excluded
-    return _filled(
-        title=report.title,
-        day=report.day,
-        mode=mode,
-        records=report.counted,
-        state="unknown" if report.guarantee is None else report.guarantee.status,
-        excluded=together(excluded) if excluded else "",
-        repeated=_repeated(report),
-        bars=privacy.bars(report),
-        parts=parts,
-        more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
-        folds=folds,
-        entries=[(part.anchor, part.title) for part in parts],
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=report.title,
+            day=report.day,
+            mode=mode,
+            records=report.counted,
+            state="unknown" if report.guarantee is None else report.guarantee.status,
+            excluded=together(excluded) if excluded else "",
+            repeated=_repeated(report),
+            bars=privacy.bars(report),
+            parts=parts,
+            more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
+            folds=folds,
+            entries=[(part.anchor, part.title) for part in parts],
+        )
     )
 
 

@@ -431,7 +431,7 @@ def test_the_banner_names_the_model_of_an_unreviewed_schema(mode, undrawn):
     assert "You may share" not in render(draft, "internal")
 
 
-def test_the_size_of_a_table_without_a_guarantee_is_not_released(report):
+def test_the_size_of_a_table_without_a_guarantee_is_not_released(report, undrawn):
     """Catches the exact number of real records on a page to share: a fact, a total, a share of so many."""
     bare = replace(report[0], ledger=sources.bare_ledger(), config={})
     bare = replace(bare, table={**bare.table, "synthetic_records": 500, "n_public": None})
