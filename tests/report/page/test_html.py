@@ -13,7 +13,6 @@ from page_outline import Outline, check_self_contained, labels, prose
 from plain_words import complaints, hard_words
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger
@@ -381,12 +380,6 @@ def test_a_frame_that_no_section_knows_is_a_table():
     assert "wards of stays" in page and "ward &lt;b&gt;" in page
     assert "0.1234" in page and "0.7337" in page and 'class="badge"' in page
     assert "0.1234" in shared and "0.7337" not in shared and 'class="badge"' not in shared
-
-
-def test_unknown_mode():
-    """Catches a slip of the pen that gives an internal page."""
-    with pytest.raises(InputError, match="mode must be one of internal, release, got 'Release'"):
-        render(RunReport(), "Release")
 
 
 @pytest.mark.slow
