@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from textwrap import fill, wrap
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,12 +54,8 @@ if TYPE_CHECKING:
 Dash = str | tuple[int, tuple[float, ...]]
 
 
-class Look(TypedDict):
-    """Keywords of ``Axes.plot``."""
-
-    color: str
-    linestyle: Dash
-
+#: colour and dash of a line, as keywords of ``Axes.plot``
+Look = Mapping[str, Any]
 
 #: Colours that people with any colour vision can tell apart (Okabe and Ito 2008), each with its own dash.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import groupby
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from dpsynth.checks import Counted
 from dpsynth.evaluation.estimates import FEWEST
@@ -59,23 +59,15 @@ class Verdict:
         return re.split(r": | \(|; |\. |\.$", self.sentence, maxsplit=1)[0]
 
 
-class Basis(Protocol):
-    """Something that a verdict rests on: a measure, a detail, or a :class:`Named` one."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the files."""
-
-    @property
-    def internal(self) -> bool:
-        """Whether it was computed from real records without noise."""
-
-
 class Named(NamedTuple):
     """A source that is neither a measure nor a detail, such as the ledger. An empty name is not listed."""
 
     name: str
     internal: bool = False
+
+
+#: something that a verdict rests on, with a name in the files and a mark
+Basis = Measure | Named
 
 
 class Evidence(SimpleNamespace):
