@@ -33,7 +33,7 @@ settings.load_profile("dpsynth")
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without the lines of their figures, which take nine tenths of the time."""
-    monkeypatch.setattr("dpsynth.report.figure.Plot._drawn", ("data:image/svg+xml;base64,", False))
+    monkeypatch.setattr("dpsynth.report.plots.Plot._drawn", ("data:image/svg+xml;base64,", False))
 
 
 @pytest.fixture

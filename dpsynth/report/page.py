@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,12 +14,9 @@ from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
-from dpsynth.privacy.guarantee import NOT_PRIVATE
-from dpsynth.report import blocks, checklist, quality, sections, similarity
-from dpsynth.report.blocks import Section, bars, column_tables, divided, home, measure_tables
+from dpsynth.report import blocks, privacy, quality
+from dpsynth.report.blocks import Section, column_tables, divided, home, measure_tables
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.sections import over_time_section, subgroup_section
-from dpsynth.report.similarity import table_one_section
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,21 +52,8 @@ def render_sections(
     (False, True, False)
     """
     entries = [(part.anchor, part.title) for part in parts]
-    return _filled(
-        title=title,
-        day=day,
-        mode=mode,
-        banners=list(banners),
-        parts=list(parts),
-        folds=[],
-        entries=entries,
-        bars=[],
-        more={},
-    )
-
-
-def _filled(**values: object) -> str:
-    """Return the page with these values. A report's own banners follow from its ``state``, if it is given."""
+    values: dict[str, object] = {"folds": [], "bars": [], "more": {}, "day": day}
+    values |= {"title": title, "mode": mode, "banners": banners, "parts": parts, "entries": entries}
     return _environment().get_template("page.html").render(**values)
 
 
@@ -83,6 +67,7 @@ def _breakable(text: str) -> Markup:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
 
     folder = resources.files("dpsynth.report").joinpath("templates")
     environment = Environment(
@@ -93,6 +78,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
+    environment.filters["inert"] = lambda text: Markup(inert(text))
+    environment.filters["fenced"] = lambda text: Markup("\n".join(code_block(text, "yaml")))
     return environment
 
 
@@ -134,19 +121,23 @@ def render(report: RunReport, mode: Mode) -> str:
     parts, folds = parts_of(report), folds_of(report, internal=internal)
     known = {fold.anchor: fold.title for fold in folds}
     excluded = () if report.guarantee is None else report.guarantee.excluded
-    return _filled(
-        title=report.title,
-        day=report.day,
-        mode=mode,
-        records=report.counted,
-        state="unknown" if report.guarantee is None else report.guarantee.status,
-        excluded=together(excluded) if excluded else "",
-        repeated=_repeated(report),
-        bars=bars(report),
-        parts=parts,
-        more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
-        folds=folds,
-        entries=[(part.anchor, part.title) for part in parts],
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=report.title,
+            day=report.day,
+            mode=mode,
+            records=report.counted,
+            state="unknown" if report.guarantee is None else report.guarantee.status,
+            excluded=together(excluded) if excluded else "",
+            repeated=_repeated(report),
+            bars=privacy.bars(report),
+            parts=parts,
+            more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
+            folds=folds,
+            entries=[(part.anchor, part.title) for part in parts],
+        )
     )
 
 
@@ -163,13 +154,13 @@ def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
 
 #: the page before the folds, by anchor, and what makes each part
 PARTS: dict[str, Callable[[RunReport], Section | None]] = {
-    "guarantee": sections.guarantee_section,
-    "attempts": checklist.attempts_section,
-    "table-one": lambda report: divided(table_one_section(report))[0],
+    "guarantee": privacy.guarantee_section,
+    "attempts": privacy.attempts_section,
+    "table-one": lambda report: divided(quality.table_one_section(report))[0],
     "utility": quality.uses_section,
-    "over-time": lambda report: divided(over_time_section(report))[0],
-    "subgroups": lambda report: divided(subgroup_section(report))[0],
-    "limits": checklist.limits_section,
+    "over-time": lambda report: divided(quality.over_time_section(report))[0],
+    "subgroups": lambda report: divided(quality.subgroup_section(report))[0],
+    "limits": privacy.limits_section,
 }
 
 
@@ -180,26 +171,26 @@ def parts_of(report: RunReport) -> list[Section]:
     internal. So no rule in them can let something through.
     """
     parts = [part for make in PARTS.values() if (part := make(report)) is not None]
-    return [*parts, checklist.checklist_section(report, [part.anchor for part in parts])]
+    return [*parts, privacy.checklist_section(report, [part.anchor for part in parts])]
 
 
 def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
     """Return the folded parts. Those that the report lacks are left out."""
     folds = (
-        sections.ledger_section(report),
-        checklist.bounds_section(report),
-        checklist.risks_section(report),
-        divided(table_one_section(report))[1],
+        privacy.ledger_section(report),
+        privacy.bounds_section(report),
+        privacy.risks_section(report),
+        divided(quality.table_one_section(report))[1],
         quality.findings_section(report),
         quality.prediction_section(report),
-        divided(over_time_section(report))[1],
-        divided(subgroup_section(report))[1],
+        divided(quality.over_time_section(report))[1],
+        divided(quality.subgroup_section(report))[1],
         quality.replication_section(report),
-        similarity.similarity_section(report),
-        similarity.closeness_section(report),
+        quality.similarity_section(report),
+        quality.closeness_section(report),
         _others(report.measured),
-        sections.card_section(report),
-        sections.glossary_section(report, internal=internal),
+        privacy.card_section(report),
+        privacy.glossary_section(report, internal=internal),
     )
     return [fold for fold in folds if fold is not None and fold.blocks]
 
@@ -240,73 +231,16 @@ def _as_it_is(name: str, frame: pd.DataFrame) -> blocks.TableBlock:
 
 def to_markdown(report: RunReport) -> str:
     """Return the report of a run for its owner. Without a ledger, it has what is known."""
-    lines = [f"# {inert(report.title)}", ""]
-    records = report.counted
-    if report.guarantee is not None and not report.guarantee.private:
-        lines += [
-            f"> **{NOT_PRIVATE}.** The {records} of this run's training table are not protected. "
-            f"Protect everything beside this report as you protect those {records}.",
-            "",
-        ]
-    lines += [
-        f"Numbers marked *({CONFIDENTIAL})* were computed from real {records} without noise. The guarantee "
-        "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
-        "",
-    ]
-    for section in (*parts_of(report), *folds_of(report, internal=True)):
-        lines += section_lines(section)
-    return "\n".join(lines)
+    void = report.guarantee is not None and not report.guarantee.private
+    head = {"title": report.title, "void": void, "records": report.counted}
+    return _markdown([*parts_of(report), *folds_of(report, internal=True)], head)
 
 
-def section_lines(section: blocks.Section | None) -> list[str]:
+def section_lines(section: Section | None) -> list[str]:
     """Return a section of a page as Markdown: its sentences and tables. None gives no line."""
-    if section is None:
-        return []
-    lines = [f"## {inert(section.title)}", ""]
-    for block in section.blocks:
-        lines += _block_lines(block)
-    return lines
+    return [] if section is None else _markdown([section]).split("\n")
 
 
-def _block_lines(block: blocks.Block) -> list[str]:
-    match block:
-        case blocks.Paragraph(sentences):
-            return [_told(sentences), ""]
-        case blocks.Heading(text):
-            return [f"### {inert(text)}", ""]
-        case blocks.Bullets(items):
-            return [*(f"- {_told([item])}" for item in items), ""]
-        case blocks.Facts(facts):
-            return [*(f"- {inert(name)}: {_told([value])}" for name, value in facts), ""]
-        case blocks.Code(label, text):
-            return [f"{label}:", "", *code_block(text, "yaml"), ""]
-        case blocks.Items(items, heading):
-            title = [f"### {inert(heading)}", ""] if heading else []
-            return [*title, *map(_item_line, items), ""]
-        case blocks.Lists(lists):
-            return [line for items in lists for line in _block_lines(items)]
-        case blocks.TableBlock():
-            return _table_lines(block)
-    return []  # plots have no text
-
-
-def _item_line(item: blocks.Item) -> str:
-    said = _told(item.sentences)
-    # a finding begins with its title
-    title = "" if said.startswith(inert(item.title)) else f"{inert(item.title)}: "
-    return f"- {item.label} {title}{said}"
-
-
-def _table_lines(grid: blocks.TableBlock) -> list[str]:
-    right = [cell.number for cell in grid.rows[0]] if grid.rows else [False] * len(grid.header)
-    caption = blocks.Sentence(grid.caption, grid.internal)
-    lines = [f"### {_told([caption])}", "", f"| {' | '.join(map(inert, grid.header))} |"]
-    lines.append("|" + "|".join("---:" if flush else "---" for flush in right) + "|")
-    for row in grid.rows:
-        cells = (f"{cell.text} {CONFIDENTIAL if cell.internal else ''}".strip() for cell in row)
-        lines.append(f"| {' | '.join(map(inert, cells))} |")
-    return [*lines, ""]
-
-
-def _told(sentences: Iterable[blocks.Sentence]) -> str:
-    return " ".join(inert(s.text) + (f" *({CONFIDENTIAL})*" if s.internal else "") for s in sentences)
+def _markdown(sections: Sequence[Section], head: Mapping[str, object] | None = None) -> str:
+    text = _environment().get_template("page.md").render(sections=sections, head=head)
+    return text.rstrip("\n") + "\n"

@@ -7,7 +7,7 @@ later gets onto a page to share by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -15,13 +15,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import Counted, few
 from dpsynth.errors import InputError
-from dpsynth.evaluation.effects import regressions_of
-from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, plain_cells
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.files.storage import finite
 from dpsynth.files.text import html_lines, show_figures
@@ -29,136 +27,18 @@ from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.stages import Summary
-from dpsynth.report.figure import Plot
-from dpsynth.report.intervals import plot_attempts, plot_effects, plot_estimates, plot_intervals
-from dpsynth.report.plots import (
-    OVER_TIME,
-    matrix_of,
-    plot_costs,
-    plot_curves,
-    plot_marginals,
-    plot_matrix,
-    plot_survival,
-    plots_of_frames,
-)
+from dpsynth.report.plots import Plot, plots_of
+from dpsynth.report.verdicts import ORDER, Verdict, within_few
 from dpsynth.report.verdicts.rules import judge, judge_attempts, judge_guarantee, judge_studies, smallest
-from dpsynth.report.verdicts.verdict import ORDER, Verdict, within_few
-from dpsynth.report.words import WORDS, by_measure, wording
+from dpsynth.report.words import wording
 from dpsynth.studies.study import MEASURES, Estimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# ------------------------------------------------------------------------------------------------
-# The plots of a report by name, each made from records and drawn when it is first asked for.
-
-_LEVEL = 0.95
-_GUARANTEE = ("trade_off", "roc_bound", "advantage", "privacy_profile")
 #: marginal distributions that stand in a notebook's summary, the worst first
 _SHOWN = 4
-
-
-def plots_of_guarantee(profile: Profile, summary: Summary) -> dict[str, Plot]:
-    """Costs of the noisy statistics, and what they allow an attacker."""
-    costs = _numbered("costs", plot_costs(summary["entries"], summary["delta"]))
-    return costs | dict(zip(_GUARANTEE, plot_curves(profile, summary["delta"]), strict=False))
-
-
-def plots_of_attempts(attempts: Sequence[Attempt]) -> dict[str, Plot]:
-    """Attacks beside their baselines and bounds, a plot for each measure."""
-    return {
-        f"attempts[{measure}]": plot_attempts(group, WORDS[measure][0])
-        for measure, group in by_measure(attempts)
-    }
-
-
-def plots_of_studies(studies: Sequence[Estimates], *, internal: bool) -> dict[str, Plot]:
-    """Private estimates of pre-specified regressions, and survival curves."""
-    drawn = {f"estimates[{told.study}]": plot_estimates(told, _LEVEL, internal=internal) for told in studies}
-    return drawn | {
-        f"survival[{told.study}]": plot_survival(told.survival, told.study, internal=internal)
-        for told in studies
-        if told.survival is not None
-    }
-
-
-def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
-    """Results of an evaluation. Columns that differ most come first."""
-    drawn: dict[str, Plot] = {}
-    counted = evaluation.counted
-    for name, reference, label, among in (
-        ("auc", 0.5, "AUC", f" on held-out real {counted}"),
-        ("r2", 0.0, "explained variance", f" on held-out real {counted}"),
-        ("nn_accuracy", 0.5, "nearest-neighbour accuracy", ""),
-    ):
-        rows = [row for row in score_rows(evaluation.measures, name) if row[2].value is not None]
-        if rows:
-            words = label + among
-            drawn[name] = plot_intervals(
-                rows, counted, what=words, caption=words, reference=reference, axis_label=label
-            )
-    drawn |= plots_of_frames(evaluation, "roc", "calibration")
-    regressions = [each for each in regressions_of(evaluation) if each.terms]
-    drawn |= {each.regression: plot_effects(each, counted) for each in regressions}
-    drawn |= _marginals(evaluation)
-    for frame in evaluation.groups("association", "table"):
-        table, (columns, matrix) = frame["table"].iloc[0], matrix_of(frame)
-        what = f"Associations of pairs of columns, {table} table"
-        drawn[f"associations[{table}]"] = plot_matrix(
-            matrix, columns, what=what, caption=what, internal=any_confidential(frame)
-        )
-    return drawn | plots_of_frames(evaluation, "distances", *OVER_TIME)
-
-
-def summary_plots(names: Iterable[str]) -> list[str]:
-    """Names of the plots that a notebook shows with the summary."""
-    names = list(names)
-    first = [name for name in ("costs", "auc", "r2") if name in names]
-    columns = [name for name in names if name.startswith("marginal[")][:_SHOWN]
-    return first + columns + [name for name in names if name.startswith("associations[")]
-
-
-def _numbered(name: str, plots: Iterable[Plot]) -> dict[str, Plot]:
-    """Plots of one name: ``costs``, ``costs[2]`` and so on."""
-    return {f"{name}[{part}]" if part > 1 else name: plot for part, plot in enumerate(plots, start=1)}
-
-
-def score_rows(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
-    """Scores of one kind, such as ``auc``: label, table and measure, both tables of a model together."""
-    rows = []
-    for measure in measures:
-        rest = measure.name.removeprefix(f"{prefix}_")
-        if rest and rest != measure.name and not re.search("difference|delta|loss", rest):
-            table = "train" if rest.startswith("real_") else "synthetic"
-            rows.append((rest.removeprefix("real_").replace("_", " "), table, measure))
-    order = list(dict.fromkeys(label for label, _, _ in rows))
-    return sorted(rows, key=lambda row: order.index(row[0]))
-
-
-def marginal_pairs(evaluation: Evaluation) -> list[pd.DataFrame]:
-    """Distributions of each column, synthetic and real, if both have the same bins."""
-    pairs = []
-    for frame in evaluation.groups("marginal", "column"):
-        tables = {str(table): part for table, part in frame.groupby("table", sort=False)}
-        chosen = [tables.get("synthetic"), tables.get("train", tables.get("test"))]
-        pair = [part for part in chosen if part is not None]
-        pairs.append(pd.concat([part for part in pair if _bins(part) == _bins(pair[0])]))
-    return pairs
-
-
-def _bins(frame: pd.DataFrame) -> list[list[object]]:
-    bars = frame[frame["cell"].isin(("zero", "bin", "category"))]
-    return [plain_cells(bars[name]) for name in ("lower", "upper", "label")]
-
-
-def _marginals(evaluation: Evaluation) -> dict[str, Plot]:
-    distances = {m.name: float(m.value) for m in evaluation.measures if m.value is not None}
-    pairs = {str(pair["column"].iloc[0]): pair for pair in marginal_pairs(evaluation)}
-    worst = sorted(pairs, key=lambda column: -distances.get(f"tvd[{column}]", 0.0))
-    return {f"marginal[{column}]": plot_marginals(pairs[column], evaluation.counted) for column in worst}
-
-
 # What was decided or published before any record was read. A description is free text and may hold anything.
 # ``mostly_noise`` and ``outcome_noise`` follow from the noisy counts.
 _TABLE = (
@@ -308,6 +188,10 @@ class RunReport:
         """Return sentences of the page with the nouns of this table (`dpsynth.report.words.wording`)."""
         return str(wording(name, self.counted, **values))
 
+    def words(self, name: str) -> Any:
+        """Several sentences of the page by name, of which one is chosen."""
+        return wording(name, self.counted)
+
     @property
     def title(self) -> str:
         """The title of the page."""
@@ -391,8 +275,8 @@ class RunReport:
             ``privacy_profile``. Attacks have ``attempts[MEASURE]``. Pre-specified regressions have
             ``estimates[STUDY]``, ``survival[STUDY]``. An evaluation has ``auc``, ``r2``, ``roc[MODEL]``,
             ``calibration[MODEL]``, ``effects…``, ``marginal[COLUMN]``, ``associations[TABLE]``,
-            ``nn_accuracy``, ``distances``. If patients have several rows, it has ``paths[COLUMN]``, ``rows``,
-            ``gaps``, ``lags[COLUMN]`` and ``events[COLUMN]``.
+            ``nn_accuracy``, ``attacks``, ``distances``. If patients have several rows, it has
+            ``paths[COLUMN]``, ``rows``, ``gaps``, ``lags[COLUMN]`` and ``events[COLUMN]``.
 
         Returns
         -------
@@ -413,12 +297,18 @@ class RunReport:
 
     @cached_property
     def _plots(self) -> dict[str, Plot]:
-        drawn: dict[str, Plot] = {}
-        if self.profile is not None and self.summary is not None:
-            drawn |= plots_of_guarantee(self.profile, self.summary)
-        drawn |= plots_of_attempts(self.attempts)
-        drawn |= plots_of_studies(self.studies, internal=bool(self.withheld))
-        return drawn | plots_of_evaluation(self.measured)
+        known = (self.measured, self.profile, self.summary, self.attempts, self.studies)
+        return plots_of(*known, internal=bool(self.withheld))
+
+    def plot_of(self, name: str) -> Plot:
+        """One plot for a page."""
+        return self._plots[name]
+
+    def drawn(self, *kinds: str) -> tuple[Plot, ...]:
+        """The plots of some kinds, such as ``roc`` for all of ``roc[MODEL]``."""
+        return tuple(
+            plot for kind in kinds for name, plot in self._plots.items() if name.partition("[")[0] == kind
+        )
 
     def __repr__(self) -> str:
         """A summary: the guarantee, and what was found, the worst first."""
@@ -430,12 +320,13 @@ class RunReport:
         head = html_lines([self.title], "h3") + html_lines(self._promised())
         head += f"<ul>{html_lines(self._found, 'li')}</ul>"
         head += html_lines(self._closing, "strong")
+        shown = [*self.drawn("costs")[:1], *self.drawn("auc", "r2"), *self.drawn("marginal")[:_SHOWN]]
         drawn = "".join(
             f'<figure style="display: inline-block; max-width: 24rem; margin: 0.5rem; vertical-align: top">'
             f'<img style="max-width: 100%" src="{plot.uri}" alt="{escape(plot.alt)}">'
             f"<figcaption>{escape(plot.caption)}{' (confidential)' if plot.internal else ''}</figcaption>"
             "</figure>"
-            for plot in map(self._plots.__getitem__, summary_plots(self._plots))
+            for plot in (*shown, *self.drawn("associations"))
         )
         return f"<div>{head}<div>{drawn}</div></div>"
 

@@ -28,21 +28,41 @@ def _words() -> Any:
     return shipped_yaml("dpsynth.report.templates", "words.yaml")
 
 
-def wording(name: str, counted: Counted, /, **values: object) -> Any:
+def wording(name: str, counted: Counted = Counted.RECORDS, /, **values: object) -> Any:
     """Return an entry of ``templates/words.yaml``, a text or several, with nouns and values filled in.
 
     Examples
     --------
-    >>> wording("public size", Counted.PATIENTS, n=160)
-    ' The number of training patients (160) is treated as public.'
+    >>> wording("models of real", Counted.PATIENTS, real="0.812")
+    ' With real patients to learn from, they reach 0.812.'
     """
 
     def filled(part: Any) -> Any:
         if isinstance(part, dict):
             return {key: filled(each) for key, each in part.items()}
-        return [*map(filled, part)] if isinstance(part, list) else counted.fill(part, **values)
+        if isinstance(part, list):
+            return [*map(filled, part)]
+        return counted.fill(part, **values) if isinstance(part, str) else part
 
     return filled(_words()[name])
+
+
+def first_case(cases: Sequence[Mapping[str, str]], facts: Mapping[str, Any]) -> tuple[str, str]:
+    """The first of several cases that holds: what it is, and its sentence with the facts filled in.
+
+    ``if`` names a fact. A case without it holds always. If none does, both texts are empty.
+
+    Examples
+    --------
+    >>> cases = [{"if": "seeded", "open": "There is a seed."}, {"handled": "{name} drew it."}]
+    >>> first_case(cases, {"seeded": False, "name": "AES"})
+    ('handled', 'AES drew it.')
+    """
+    for case in cases:
+        if "if" not in case or facts[case["if"]]:
+            kind, text = next((kind, text) for kind, text in case.items() if kind != "if")
+            return kind, text.format(**facts).strip()
+    return "", ""
 
 
 # ------------------------------------------------------------------------------------------------
@@ -238,20 +258,12 @@ WORDS: dict[AttackMeasure, tuple[str, str]] = {
     "exceedance": ("Beliefs beyond the limit", "share of runs after which the adversary is surer than that"),
     "rate": ("Attacks on the table", "share of attacks that were right"),
 }
-HEADER = ("attack", "reached", "baseline attack", "proved bound", "tried on")
 
 
 def by_measure(attempts: Sequence[Attempt]) -> list[tuple[AttackMeasure, list[Attempt]]]:
     """Attempts by measure, in the order of :data:`WORDS`."""
     groups = [(measure, [a for a in attempts if a.measure == measure]) for measure in WORDS]
     return [(measure, group) for measure, group in groups if group]
-
-
-def attempt_row(attempt: Attempt) -> tuple[str, str, str, str, str]:
-    """The row of an attempt under :data:`HEADER`."""
-    control = "" if attempt.control is None else decimals(attempt.control.value)
-    proved = "none" if attempt.proved is None else decimals(attempt.proved)
-    return attempt.attack, reached(attempt), control, proved, attempt.about
 
 
 def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:

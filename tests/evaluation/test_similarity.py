@@ -17,8 +17,8 @@ from dpsynth.evaluation.resemblance import cell_counts, similarity
 from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import sampled
+from dpsynth.report.quality import _associations
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.similarity import _associations
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -16,7 +16,7 @@ import pandas as pd
 from dpsynth.checks import Counted, few, together
 from dpsynth.evaluation.results import Evaluation, Measure, any_confidential, frame_rows
 from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.verdicts.verdict import (
+from dpsynth.report.verdicts import (
     Evidence,
     Named,
     Rule,
@@ -426,49 +426,105 @@ def not_allowed(evaluation: Evaluation) -> Iterator[Evidence]:
     )
 
 
+# ------------------------------------------------------------------------------------------------
+# Patients with several rows: rows, gaps, correlations over time, whole patients.
+
+#: distance of the numbers of rows, or of the gaps, that is small, and one that is large
+CLOSE, FAR = 0.05, 0.1
+#: difference of a correlation over time that is small, and one that is large
+LAG_CLOSE, LAG_FAR = 0.05, 0.2
+
+
+def whole_patients(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Can synthetic patients be separated from real ones by their rows?"""
+    scores = [m for m in of_columns(evaluation, "patient_auc_") if "[" not in m.name]
+    if not scores:
+        return
+    best = max(scores, key=number_of)
+    losses = of_columns(evaluation, "patient_auc_loss[")
+    losses = [m for m in losses if number_of(m) >= GIVES_AWAY and least(m) > 0]
+    losses = sorted(losses, key=number_of, reverse=True)[:3]
+    surely = max(map(least, scores))
+    yield Evidence(
+        basis=scores,
+        losses=losses,
+        best=best,
+        value=number_of(best),
+        surely=surely,
+        easily=" easily" if surely > OBVIOUS else "",
+        given=f". Shuffling lowers it most for {few(map(column_of, losses))}" if losses else "",
+    )
+
+
+def rows_and_gaps(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Have patients as many rows as real ones, as far apart?"""
+    words = {"rows_tvd": "number of rows", "gap_ks": "times between rows"}
+    known = [m for name in words if (m := get(evaluation, name)) is not None]
+    beyond = [m for m in known if least(m) > CLOSE]
+    if known:
+        yield Evidence(
+            basis=known,
+            beyond=beyond,
+            surely=max(map(least, known)),
+            value=max(map(number_of, known)),
+            said=", ".join(f"{words[m.name]} {measured(m)}" for m in beyond or known),
+        )
+
+
+def over_time(evaluation: Evaluation) -> Iterator[Evidence]:
+    """Do the values of a patient belong together as those of a real one?"""
+    known = [m for m in of_columns(evaluation, "lag") if "_difference[" in m.name]
+    if not known:
+        return
+    beyond = sorted((m for m in known if _surely(m) > LAG_CLOSE), key=_surely, reverse=True)
+    worst = max(known, key=lambda m: abs(number_of(m)))
+    yield Evidence(
+        basis=known,
+        beyond=beyond,
+        surely=max(map(_surely, known)),
+        size=abs(number_of(worst)),
+        named=few((f"{_lag(m)} {number_of(m):+.2f}" for m in beyond), 3),
+        largest=f"{decimals(abs(number_of(worst)), 2)} ({_lag(worst)})",
+    )
+
+
+def _lag(measure: Measure) -> str:
+    return f"{column_of(measure)}, {measure.name.split('_')[0].removeprefix('lag')} later"
+
+
+def _surely(measure: Measure) -> float:
+    """The least size of a difference within its interval."""
+    return max(least(measure), -most(measure), 0.0)
+
+
 #: rules on similarity
 SIMILARITY = (
     Rule("distinguishable", told_apart, bad=lambda f: f.worst > OBVIOUS,
-         caution=lambda f: f.worst > DISTINGUISHABLE or f.beyond_chance, rests_on=("basis", "columns"),
-         sentence="Synthetic {records} can{easily} be separated from real ones{always}. {reasons}{by}"),
+         caution=lambda f: f.worst > DISTINGUISHABLE or f.beyond_chance, rests_on=("basis", "columns")),
     Rule("uncertain", told_apart, open=lambda f: f.value > DISTINGUISHABLE,
-         sentence="Perhaps synthetic {records} can be separated from real ones. There are too few to be "
-         "sure. {reasons}"),
-    Rule("resembles", told_apart, good=lambda f: not f.alone,
-         sentence="Synthetic {records} are hard to separate from real ones. {reasons}"),
-    Rule("clipped", clipped, caution=otherwise, tables=("train",),
-         sentence="The schema's bounds cut the real table. {said}. They were clipped before fitting and "
-         "before any comparison. Widen the bounds if such values are possible."),
-    Rule("tails", tails, bad=lambda f: f.far, caution=lambda f: f.wrong,
-         sentence="Extreme values are not reliable in {wrong} of {of} numeric columns{whose}. {said}."),
-    Rule("tails_hold", tails, good=lambda f: f.of and f.within,
-         sentence="Standard deviations and extreme values{numbers} are nearly those of the real table."),
-    Rule("means", means, bad=lambda f: f.far, caution=lambda f: f.wrong,
-         sentence="Means are wrong in {wrong} of {of} numeric columns{whose}. {said}."),
-    Rule("point_masses", point_masses, bad=lambda f: f.far, caution=lambda f: f.wrong,
-         sentence="Frequent values{whose} have a wrong share. {said}."),
-    Rule("missing_together", missing_together, caution=lambda f: f.apart,
-         sentence="Values that are missing together in real {records} are missing apart in synthetic ones. "
-         "The number of missing cells a {record} has a standard deviation of {synthetic}, and of {real} in "
-         "the real table."),
+         said="uncertain, distinguishable or not"),
+    Rule("resembles", told_apart, good=lambda f: not f.alone),
+    Rule("clipped", clipped, caution=otherwise, tables=("train",)),
+    Rule("tails", tails, bad=lambda f: f.far, caution=lambda f: f.wrong),
+    Rule("tails_hold", tails, good=lambda f: f.of and f.within),
+    Rule("means", means, bad=lambda f: f.far, caution=lambda f: f.wrong),
+    Rule("point_masses", point_masses, bad=lambda f: f.far, caution=lambda f: f.wrong),
+    Rule("missing_together", missing_together, caution=lambda f: f.apart, said="missing_together, apart"),
     Rule("missing_together", missing_together, caution=lambda f: f.gathered,
-         sentence="Missing values gather in too few synthetic {records}. The number of missing cells a "
-         "{record} has a standard deviation of {synthetic}, and of {real} in the real table."),
-    Rule("single_columns", single_columns, bad=lambda f: f.surely > ALONE_OBVIOUS, caution=otherwise,
-         sentence="{some} synthetic from real {records}. AUC (0.5 is best): {named}{habits}."),
-    Rule("associations_lost", associations, bad=lambda f: f.part > ALL_LOST,
-         sentence="Associations between columns are almost lost: {lost} % of their strength is lost or "
-         "reversed. The table is useless for any relation of columns."),
-    Rule("associations_weak", associations, caution=lambda f: f.part > PARTLY_LOST,
-         sentence="Associations between columns are too weak: {lost} % of their strength is lost or "
-         "reversed ({chance} % by chance)."),
-    Rule("violates_constraints", constraints, caution=otherwise,
-         sentence="Some synthetic rows are not believable. {said}. {suggested}Dpsynth keeps each rule that "
-         "the schema declares. Declare what holds by definition."),
-    Rule("finer_than_declared", finer_than_declared, caution=otherwise,
-         sentence="The synthetic table is finer than the schema declares: {columns}. It was rounded before "
-         "any comparison. Nothing here shows whether these digits reveal synthetic {records}."),
-    Rule("not_allowed", not_allowed, bad=lambda f: f.many, caution=otherwise,
-         sentence="{left} synthetic {hold} values that the schema does not allow{said}. No comparison "
-         "reads these rows. Correct the table, or declare the values if they are possible."),
+         said="missing_together, gathered"),
+    Rule("single_columns", single_columns, bad=lambda f: f.surely > ALONE_OBVIOUS, caution=otherwise),
+    Rule("associations_lost", associations, bad=lambda f: f.part > ALL_LOST),
+    Rule("associations_weak", associations, caution=lambda f: f.part > PARTLY_LOST),
+    Rule("violates_constraints", constraints, caution=otherwise),
+    Rule("finer_than_declared", finer_than_declared, caution=otherwise),
+    Rule("not_allowed", not_allowed, bad=lambda f: f.many, caution=otherwise),
+    Rule("patients_distinguishable", whole_patients, bad=lambda f: f.surely > OBVIOUS,
+         caution=lambda f: f.surely > DISTINGUISHABLE, rests_on=("basis", "losses")),
+    Rule("patients_resemble", whole_patients, good=lambda f: f.value <= DISTINGUISHABLE),
+    Rule("lags_differ", over_time, bad=lambda f: f.surely > LAG_FAR, caution=lambda f: f.surely > LAG_CLOSE,
+         rests_on=("beyond",)),
+    Rule("lags_hold", over_time, good=lambda f: f.size <= LAG_CLOSE),
+    Rule("rows_differ", rows_and_gaps, bad=lambda f: f.surely > FAR, caution=lambda f: f.surely > CLOSE,
+         rests_on=("beyond",)),
+    Rule("rows_hold", rows_and_gaps, good=lambda f: f.value <= CLOSE),
 )  # fmt: skip

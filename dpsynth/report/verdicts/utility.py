@@ -19,7 +19,7 @@ from typing import Any
 
 from dpsynth.evaluation.effects import regressions_of
 from dpsynth.evaluation.results import Evaluation, Measure
-from dpsynth.report.verdicts.verdict import (
+from dpsynth.report.verdicts import (
     Evidence,
     Named,
     Rule,
@@ -355,76 +355,53 @@ def _excludes(effect: Any, none: float) -> bool:
 
 #: rules on models that learn from the table
 USE = (
-    Rule("unpredictable", prediction, open=lambda f: f.compared and f.reachable < BLIND_WITHIN,
-         sentence="Even real {records} hardly predict the outcome: {words}."),
-    Rule("useless", prediction, bad=lambda f: f.gain < BLIND_WITHIN,
-         sentence="Models trained on the synthetic table are no better than blind guessing: {words}."),
+    Rule("unpredictable", prediction, open=lambda f: f.compared and f.reachable < BLIND_WITHIN),
+    Rule("useless", prediction, bad=lambda f: f.gain < BLIND_WITHIN, said="useless, as good as blind"),
     Rule("useless", prediction, bad=lambda f: f.compared and f.gain < f.possible / 2,
-         sentence="More than half of what can be learned about the outcome is lost: {words}."),
-    Rule("useless", prediction, bad=lambda f: f.compared and f.gain < f.possible - USEFUL_WITHIN and f.brier,
-         sentence="Predicted probabilities are no better than the base rate ({brier}). {first}."),
-    Rule("uncertain", prediction, open=lambda f: f.compared and f.unsure,
-         sentence="There are too few {records} to see whether models beat blind guessing: {words}."),
-    Rule("weaker", prediction, caution=lambda f: f.compared and f.gain < f.possible - USEFUL_WITHIN,
-         sentence="Models learn less than from real {records}: {words}."),
+         said="useless, half is lost"),
+    Rule("useless", prediction,
+         bad=lambda f: f.compared and f.gain < f.possible - USEFUL_WITHIN and f.brier,
+         said="useless, probabilities"),
+    Rule("uncertain", prediction, open=lambda f: f.compared and f.unsure, said="uncertain, blind or not"),
+    Rule("weaker", prediction, caution=lambda f: f.compared and f.gain < f.possible - USEFUL_WITHIN),
     Rule("uncertain", prediction,
          open=lambda f: f.compared and f.loss is not None and least(f.loss) < -2 * USEFUL_WITHIN,
-         sentence="Models may learn nearly as well, or not: {words}. The difference is {loss}."),
-    Rule("useful", prediction, good=lambda f: f.compared, sentence="Models learn nearly as well: {words}."),
+         said="uncertain, as well or not"),
+    Rule("useful", prediction, good=lambda f: f.compared),
     Rule("probabilities_off", probabilities, bad=lambda f: f.surely > PROBABILITIES_LOST,
-         caution=lambda f: f.surely > PROBABILITIES_WITHIN, rests_on=("basis", "ways"),
-         sentence="The probabilities of models trained on it are off. {off}"),
-    Rule("probabilities_kept", probabilities, good=lambda f: f.at_most < PROBABILITIES_SURE,
-         sentence="The probabilities of models trained on it are about as good. {words}"),
-    Rule("uncertain", probabilities, open=otherwise,
-         sentence="It is uncertain whether the probabilities of models trained on it are off. {words} The "
-         "difference is {loss}."),
+         caution=lambda f: f.surely > PROBABILITIES_WITHIN, rests_on=("basis", "ways")),
+    Rule("probabilities_kept", probabilities, good=lambda f: f.at_most < PROBABILITIES_SURE),
+    Rule("uncertain", probabilities, open=otherwise, said="uncertain, probabilities"),
     Rule("mode_collapse", collapse, bad=lambda f: f.only is not None and f.lost is None, rests_on=("only",),
-         sentence="Every synthetic {record} has the same outcome{rate}."),
+         said="mode_collapse, one outcome"),
     Rule("mode_collapse", collapse, bad=lambda f: f.lost is not None and f.lost.value == 1,
-         rests_on=("lost",),
-         sentence="An outcome of the real {records} is as good as lost among the synthetic ones: {reason}."),
+         rests_on=("lost",), said="mode_collapse, a lost outcome"),
     Rule("mode_collapse", collapse, open=lambda f: f.only is not None, rests_on=("only", "lost"),
-         sentence="Every synthetic {record} has the same outcome{rate}, and the {records} cannot say "
-         "whether others got lost: {reason}."),
-    Rule("given_away", given_away, caution=otherwise, tables=("train",),
-         sentence="One column alone predicts the real outcome: {named}. If it is known only after the "
-         "outcome, leave it out. Scores of models say little."),
+         said="mode_collapse, perhaps"),
+    Rule("given_away", given_away, caution=otherwise, tables=("train",)),
 )  # fmt: skip
 
 
-_OVERLAP = "Their intervals overlap by {mean} on average, where 1 is best{study}.{gap}"
-_SAME_SIZE = f"Effects have about the right size. {_OVERLAP}"
-_OTHER_SIZE = f"Effects have the right direction and another size. {_OVERLAP}"
-_EFFECTS_SAID = "{of} clear in real {records} {have} the same sign in {where} ({study}){prior}"
 #: rules on the replication of studies
 EFFECTS = (
-    Rule("no_study", no_study, open=otherwise,
-         sentence="No study was replicated: none was named, and none fits the outcome by itself."),
+    Rule("no_study", no_study, open=otherwise),
     Rule("effects_unknown", effects, bad=lambda f: not f.compared and f.only_synthetic,
-         open=lambda f: not f.compared, sentence="A study could not be compared ({study}): {why}."),
-    Rule("effects_unclear", effects, open=lambda f: not f.clear,
-         sentence="None of {effects} is clear in the real {records} ({study}). None can be found again in "
-         "{where}."),
-    Rule("effects_agree", effects, good=lambda f: f.share >= SAME_SIGN, sentence=_EFFECTS_SAID + "."),
+         open=lambda f: not f.compared),
+    Rule("effects_unclear", effects, open=lambda f: not f.clear),
+    Rule("effects_agree", effects, good=lambda f: f.share >= SAME_SIGN),
     Rule("effects_differ", effects, bad=lambda f: f.share <= 0.5 and not f.left_open,
-         caution=lambda f: f.share > 0.5, sentence="Only " + _EFFECTS_SAID + "."),
-    Rule("effects_differ", effects, caution=otherwise,
-         sentence="Only " + _EFFECTS_SAID + ". If the sign differs, the interval leaves it open."),
-    Rule("mixed_effects_agree", mixed_effects, good=lambda f: f.share >= SAME_SIGN,
-         sentence="{of} clear effects of mixed models {have} the same sign in synthetic patients."),
-    Rule("mixed_effects_differ", mixed_effects, bad=lambda f: f.share <= 0.5, caution=otherwise,
-         sentence="Only {of} clear effects of mixed models {have} the same sign in synthetic patients."),
-    Rule("effect_sizes_agree", effect_sizes, good=lambda f: f.same, sentence=_SAME_SIZE),
-    Rule("effect_sizes_differ", effect_sizes, caution=otherwise, sentence=_OTHER_SIZE),
-    Rule("effect_sizes_agree", mixed_sizes, good=lambda f: f.same, sentence=_SAME_SIZE),
-    Rule("effect_sizes_differ", mixed_sizes, caution=otherwise, sentence=_OTHER_SIZE),
+         caution=lambda f: f.share > 0.5, said="effects_differ, surely"),
+    Rule("effects_differ", effects, caution=otherwise, said="effects_differ, perhaps"),
+    Rule("mixed_effects_agree", mixed_effects, good=lambda f: f.share >= SAME_SIGN),
+    Rule("mixed_effects_differ", mixed_effects, bad=lambda f: f.share <= 0.5, caution=otherwise),
+    Rule("effect_sizes_agree", effect_sizes, good=lambda f: f.same),
+    Rule("effect_sizes_differ", effect_sizes, caution=otherwise),
+    Rule("effect_sizes_agree", mixed_sizes, good=lambda f: f.same),
+    Rule("effect_sizes_differ", mixed_sizes, caution=otherwise),
 )  # fmt: skip
 
 
 #: rules on the private estimates of a pre-specified regression
 STUDIES = (
-    Rule("declared_effects", declared, caution=lambda f: f.wide, open=lambda f: not f.clear, good=otherwise,
-         sentence="{start}{of} {are} clear. A clear effect has an interval without the value of no effect. "
-         "{widened}."),
+    Rule("declared_effects", declared, caution=lambda f: f.wide, open=lambda f: not f.clear, good=otherwise),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
 from dpsynth.report.blocks import Plots
-from dpsynth.report.figure import Plot, finished, line, panels
+from dpsynth.report.plots import Plot, finished, line, panels
 from dpsynth.report.words import plain
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
 from dpsynth.research.writing import ResultsPage, Sheet, SheetCell, SheetGroup

@@ -8,8 +8,7 @@ import pandas as pd
 
 from dpsynth.evaluation.results import frame_rows
 from dpsynth.report.blocks import Plots
-from dpsynth.report.figure import Plot
-from dpsynth.report.intervals import Forest, draw_forest
+from dpsynth.report.plots import Forest, Plot, draw_forest
 from dpsynth.report.words import effect_text
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.regression_tables import (

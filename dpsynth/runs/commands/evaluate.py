@@ -227,9 +227,8 @@ def _show(result: Evaluation, out: Path | None, *, files: str = _FILES) -> None:
 
 def _markdown(result: Evaluation) -> str:
     from dpsynth.report.page import section_lines
+    from dpsynth.report.quality import subgroup_section, table_one_section
     from dpsynth.report.run_report import RunReport
-    from dpsynth.report.sections import subgroup_section
-    from dpsynth.report.similarity import table_one_section
 
     report = RunReport.of_evaluation(result)
     said = ["## In plain words (internal)", "", *judgement(result), ""]

@@ -98,7 +98,7 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
 
 def _write(found: BudgetPlan, folder: Path) -> None:
     from dpsynth.files.storage import dump_json, write_text
-    from dpsynth.report.figure import save_figure
+    from dpsynth.report.plots import save_figure
 
     shared = not found.confidential
     write_text(folder / RECORD, dump_json(found.to_dict()) + "\n", shared=shared)

@@ -13,8 +13,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from dpsynth.checks import Counted
-from dpsynth.report.figure import Plot
-from dpsynth.report.intervals import Forest, draw_forest, plot_effects, plot_estimates
+from dpsynth.report.plots import Forest, Plot, draw_forest, plot_effects, plot_estimates
 from dpsynth.studies.study import Estimates, interval_texts
 
 

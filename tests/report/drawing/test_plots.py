@@ -17,15 +17,14 @@ from matplotlib.collections import PolyCollection
 from dpsynth.checks import Counted
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger, gaussian_event, non_private_event
-from dpsynth.report import figure as style
-from dpsynth.report import plots as distributions
-from dpsynth.report.figure import Plot
-from dpsynth.report.intervals import plot_intervals
+from dpsynth.report import plots as style
 from dpsynth.report.plots import (
     MOST_NAMES,
+    Plot,
     draw_survival,
     plot_costs,
     plot_curves,
+    plot_intervals,
     plot_marginals,
     plot_matrix,
     plot_survival,
@@ -140,11 +139,11 @@ def test_odd_columns_are_drawn(changes):
 
 def test_uneven_bins_are_drawn_by_width():
     """Catches notches in an even distribution of ages, some of whose bins hold one year and some two."""
-    even = distributions._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
+    even = style._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
     assert even.tolist() == [1, 1, 1]
     edges = np.array([0.0, 2.0, 4.0, 5.0, 7.0])
     share = np.diff(edges) / 7
-    drawn = share * distributions._to_equal_widths(edges)
+    drawn = share * style._to_equal_widths(edges)
     assert drawn == pytest.approx([2 / 7] * 4)
 
 
@@ -207,7 +206,7 @@ def test_curves_of_a_profile():
     """Catches curves of another profile in the words, and curves where nothing is guaranteed."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(1.0), sensitivity="1")
-    drawn = plot_curves(ledger.profile(), sources.DELTA)
+    drawn = [*plot_curves(ledger.profile(), sources.DELTA).values()]
     assert len(drawn) == 4
     for plot in drawn:
         decoded(plot)
@@ -215,7 +214,7 @@ def test_curves_of_a_profile():
     assert "0.383" in drawn[2].alt
     assert "at most 9.24 % of members" in drawn[0].alt
     assert "epsilon 4.378" in drawn[3].alt
-    assert plot_curves(sources.bare_ledger().profile(), sources.DELTA) == ()
+    assert plot_curves(sources.bare_ledger().profile(), sources.DELTA) == {}
 
 
 def test_curves_at_delta_zero():

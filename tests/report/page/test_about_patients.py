@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 SPLIT = {"split": {"method": "independent", "test_fraction": 0.5}}
 
 
+@cache
 def report(method: str = "independent", unit: str | None = VISITS.levels.unit) -> RunReport:
     """A report with a sentence of every kind, and a ledger about this unit."""
     ledger = sources.ledger_of()
@@ -139,7 +141,8 @@ def test_every_entry_has_both_nouns_and_is_used():
 def _texts(part: object) -> list[str]:
     if isinstance(part, str):
         return [part]
-    return [text for each in (part.values() if isinstance(part, dict) else part) for text in _texts(each)]
+    parts = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [text for each in parts for text in _texts(each)]
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from dpsynth.privacy import Ledger, gaussian_event
+from dpsynth.report.privacy import card_section
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.sections import card_section
 
 
 def told(

@@ -13,14 +13,13 @@ from page_outline import Outline, check_self_contained, labels, prose
 from plain_words import complaints, hard_words
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.events import gaussian_event, non_private_event
 from dpsynth.privacy.guarantee import STRATIFIED
-from dpsynth.report.figure import Plot
 from dpsynth.report.page import MODES, PARTS, render, write_page
+from dpsynth.report.plots import Plot
 from dpsynth.report.run_report import RunReport
 
 IMAGE = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
@@ -71,8 +70,8 @@ def test_structure(pages, mode):
 IN_VIEW = (
     "blocks._MOST_MEASURES",
     "blocks._MOST_COLUMNS",
-    "similarity._SHOWN",
-    "similarity._SHOWN_ROWS",
+    "quality._SHOWN",
+    "quality._SHOWN_ROWS",
     "quality._WORST",
 )
 
@@ -383,12 +382,6 @@ def test_a_frame_that_no_section_knows_is_a_table():
     assert "0.1234" in shared and "0.7337" not in shared and 'class="badge"' not in shared
 
 
-def test_unknown_mode():
-    """Catches a slip of the pen that gives an internal page."""
-    with pytest.raises(InputError, match="mode must be one of internal, release, got 'Release'"):
-        render(RunReport(), "Release")
-
-
 @pytest.mark.slow
 def test_write_page(tmp_path, report, pages):
     """Catches the time of day in a page, a file that differs from it, or one left half-written beside it."""
@@ -431,7 +424,7 @@ def test_the_banner_names_the_model_of_an_unreviewed_schema(mode, undrawn):
     assert "You may share" not in render(draft, "internal")
 
 
-def test_the_size_of_a_table_without_a_guarantee_is_not_released(report):
+def test_the_size_of_a_table_without_a_guarantee_is_not_released(report, undrawn):
     """Catches the exact number of real records on a page to share: a fact, a total, a share of so many."""
     bare = replace(report[0], ledger=sources.bare_ledger(), config={})
     bare = replace(bare, table={**bare.table, "synthetic_records": 500, "n_public": None})

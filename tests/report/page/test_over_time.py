@@ -6,8 +6,8 @@ import report_sources as sources
 
 from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.report.plots import OVER_TIME, plots_of_frames
+from dpsynth.report.quality import over_time_section
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.sections import over_time_section
 
 GROUP = "Patients over time"
 

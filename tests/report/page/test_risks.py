@@ -11,9 +11,10 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger, Profile, gaussian_event
-from dpsynth.report import checklist as risks
-from dpsynth.report.blocks import Facts, Heading, covered, promises, unluckiest
+from dpsynth.report import privacy as risks
+from dpsynth.report.blocks import Facts, Heading
 from dpsynth.report.page import render
+from dpsynth.report.privacy import covered, promises, unluckiest
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")

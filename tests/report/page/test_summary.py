@@ -11,11 +11,8 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.privacy import Ledger, gaussian_event
-from dpsynth.report import blocks as summary
-from dpsynth.report import quality as utility
-from dpsynth.report import sections as guarantee
-from dpsynth.report import similarity
-from dpsynth.report.blocks import Facts, Paragraph, Section
+from dpsynth.report import privacy, quality
+from dpsynth.report.blocks import Facts, Paragraph, Section, Sentence
 from dpsynth.report.page import render
 from dpsynth.report.run_report import RunReport
 
@@ -26,7 +23,7 @@ def private(ledger: Ledger, evaluation: Evaluation | None = None) -> RunReport:
     return RunReport(ledger, sources.DELTA, evaluation=evaluation)
 
 
-def said(section: Section | None) -> list[summary.Sentence]:
+def said(section: Section | None) -> list[Sentence]:
     """Sentences of a section that stand in paragraphs and facts."""
     assert section is not None
     paragraphs = [s for block in section.blocks if isinstance(block, Paragraph) for s in block.sentences]
@@ -41,7 +38,7 @@ def text_of(section: Section | None) -> str:
 def test_bounds_are_those_of_the_profile_rounded_up():
     """Catches a bound that is smaller on the page than it is, or another number in its place."""
     ledger = sources.ledger_of()
-    shown = guarantee.guarantee_section(private(ledger))
+    shown = privacy.guarantee_section(private(ledger))
     text, profile = text_of(shown), ledger.profile()
     for before, bound in (
         ("likely, at most ", profile.attack_accuracy()),
@@ -58,7 +55,7 @@ def test_replace_one_is_told_as_such():
     """Catches a sentence about taking part where the guarantee is about another's record in its place."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(4.0), sensitivity="1", adjacency="replace-one")
-    text = text_of(guarantee.guarantee_section(private(ledger)))
+    text = text_of(privacy.guarantee_section(private(ledger)))
     assert "with another one in its place" in text and "which of two rows" in text and "whether" not in text
 
 
@@ -66,10 +63,10 @@ def test_a_bound_that_bounds_nothing_is_told_as_such():
     """Catches "at most inf times" and "at most 100 of 100", which tell a patient nothing."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(0.02), sensitivity="1")
-    text = text_of(guarantee.guarantee_section(private(ledger)))
+    text = text_of(privacy.guarantee_section(private(ledger)))
     assert " inf " not in text and "100 of 100" not in text and "100 %" not in text
     assert "every guess may be correct" in text and "more than a million times" in text
-    assert summary.bars(private(ledger))[0].severity == "bad"
+    assert privacy.bars(private(ledger))[0].severity == "bad"
 
 
 def test_nothing_is_promised_without_a_guarantee():
@@ -77,9 +74,9 @@ def test_nothing_is_promised_without_a_guarantee():
     seeded = sources.ledger_of()
     seeded.seeded = True
     for report in (private(sources.bare_ledger()), private(seeded), RunReport()):
-        text = text_of(guarantee.guarantee_section(report))
+        text = text_of(privacy.guarantee_section(report))
         assert text.startswith("Nothing is guaranteed") and "at most" not in text
-        line = summary.bars(report)[0]
+        line = privacy.bars(report)[0]
         assert line.severity != "good" and "guaranteed for" not in line.text
 
 
@@ -89,7 +86,7 @@ def test_a_row_that_is_no_person_is_told_first():
     ledger.about("one year of one person")
     ledger.begin_stage(1e-5)
     ledger.post("counts", gaussian_event(5.0), sensitivity="1")
-    first, *rest = said(guarantee.guarantee_section(private(ledger)))
+    first, *rest = said(privacy.guarantee_section(private(ledger)))
     assert "One row is one year of one person." in first.text
     assert not any("patient" in sentence.text for sentence in rest)
 
@@ -97,12 +94,12 @@ def test_a_row_that_is_no_person_is_told_first():
 def test_privacy_and_quality_have_a_bar_each():
     """Catches a verdict without guarantee, attacks or quality, and one that speaks for the other."""
     report = sources.full_report(2, hostile=False)[0]
-    privacy, quality = summary.bars(report)
-    assert privacy.text.startswith("Privacy: guaranteed for each row: ε = ") and privacy.internal
-    assert quality.text.startswith("Quality: ") and "caution" in quality.text
-    released, _ = summary.bars(report.released())
+    risk, trust = privacy.bars(report)
+    assert risk.text.startswith("Privacy: guaranteed for each row: ε = ") and risk.internal
+    assert trust.text.startswith("Quality: ") and "caution" in trust.text
+    released, _ = privacy.bars(report.released())
     assert not released.internal and "memorisation" not in released.text
-    first, second = summary.bars(private(sources.ledger_of()))
+    first, second = privacy.bars(private(sources.ledger_of()))
     assert (first.severity, second.severity, second.text) == ("good", "open", "Quality: not measured.")
 
 
@@ -113,17 +110,17 @@ def test_five_cautions_are_no_green_bar():
         Measure("g", "association_lost_baseline", 0.1, True),
         Measure("g", "nn_accuracy_train", 0.5, True, lower=0.47, upper=0.53),
     )
-    privacy, quality = summary.bars(private(sources.ledger_of(), Evaluation(weak)))
-    assert (privacy.severity, quality.severity) == ("good", "caution")
-    assert quality.text == "Quality: 1 caution, 1 good." and quality.mark == "! Caution"
+    risk, trust = privacy.bars(private(sources.ledger_of(), Evaluation(weak)))
+    assert (risk.severity, trust.severity) == ("good", "caution")
+    assert trust.text == "Quality: 1 caution, 1 good." and trust.mark == "! Caution"
     page = render(private(sources.ledger_of(), Evaluation(weak)), "internal")
     assert (
         'id="verdict" class="verdict good"' in page and 'id="quality-verdict" class="verdict caution"' in page
     )
     # what nobody can say is no caution: it counts if there is nothing else
     open_ones = Evaluation((), {"outcome": "stage", "effects": []})
-    assert summary.bars(private(sources.ledger_of(), open_ones))[1].severity == "open"
-    both = summary.bars(private(sources.ledger_of(), Evaluation(weak, {"outcome": "stage", "effects": []})))[
+    assert privacy.bars(private(sources.ledger_of(), open_ones))[1].severity == "open"
+    both = privacy.bars(private(sources.ledger_of(), Evaluation(weak, {"outcome": "stage", "effects": []})))[
         1
     ]
     assert both.severity == "caution" and both.text.endswith("1 caution, 1 without a verdict, 1 good.")
@@ -139,13 +136,13 @@ def test_a_result_above_its_bound_is_not_called_good():
         report = replace(private(sources.ledger_of()), attempts=(attempt,))
         page = render(report, "internal")
         said = f"{line} is above its bound, by no more than chance explains."
-        assert summary.bars(report)[0].text.endswith(said)
+        assert privacy.bars(report)[0].text.endswith(said)
         (found,) = [v for v in report.findings if v.code.startswith("bounds_")]
         assert (found.code, found.severity) == ("bounds_open", "open")
         assert "an interval that holds for all attacks together" in page.split('id="attempts"')[1]
     below = replace(private(sources.ledger_of()), attempts=(replace(made_up, proved=0.13),))
     assert [v.severity for v in below.findings if v.code == "bounds_held"] == ["good"]
-    assert "chance" not in summary.bars(below)[0].text
+    assert "chance" not in privacy.bars(below)[0].text
 
 
 def test_many_attacks_share_one_error():
@@ -177,8 +174,8 @@ def test_limits_of_summed_stages_are_called_loose():
         two.post(name, gaussian_event(5.0), sensitivity="1")
     for ledger, loose in ((one, False), (two, True)):
         for shown in (
-            guarantee.guarantee_section(private(ledger)),
-            guarantee.ledger_section(private(ledger)),
+            privacy.guarantee_section(private(ledger)),
+            privacy.ledger_section(private(ledger)),
         ):
             assert ("n_public" in text_of(shown)) == ("2 stages were added" in text_of(shown)) == loose
 
@@ -196,17 +193,17 @@ def test_measured_numbers_carry_their_interval_and_mark():
         {"outcome": "death"},
     )
     report = private(sources.ledger_of(), evaluation)
-    signs = similarity.closeness_section(RunReport(evaluation=evaluation)).blocks[1].items
+    signs = quality.closeness_section(RunReport(evaluation=evaluation)).blocks[1].items
     assert [sentence.internal for sentence in signs] == [True, True]
     assert "0.523 (0.501 to 0.545)" in signs[0].text and "0.012 (0.000 to 0.030)" in signs[1].text
-    prediction = said(utility.uses_section(report))[0]
+    prediction = said(quality.uses_section(report))[0]
     assert prediction.internal and "learn death" in prediction.text
     assert "0.810 (0.790 to 0.830)" in prediction.text and "they reach 0.840" in prediction.text
 
 
 def test_no_numbers_are_said_to_be_absent():
     """Catches a page for release that is silent about what it does not show."""
-    assert "shows no such number" in text_of(utility.uses_section(RunReport()))
+    assert "shows no such number" in text_of(quality.uses_section(RunReport()))
 
 
 def test_a_number_that_is_not_there_has_its_reason():
@@ -214,7 +211,7 @@ def test_a_number_that_is_not_there_has_its_reason():
     why = "AUC, mean of 3 models: every test record has the same ae: not defined"
     measured = Evaluation((Measure("Utility: predicting ae", "auc_mean", None, True, why),))
     (said, *_), *_ = (
-        block.sentences for block in utility.uses_section(RunReport(evaluation=measured)).blocks
+        block.sentences for block in quality.uses_section(RunReport(evaluation=measured)).blocks
     )
     assert said.internal and said.text == (
         "Usefulness could not be measured (every test record has the same ae: not defined)."
@@ -224,11 +221,11 @@ def test_a_number_that_is_not_there_has_its_reason():
 def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
     """Catches a page that is silent about what can be quoted, or that lets it be where it cannot."""
     report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
-    (first,) = said(utility.uses_section(report))
+    (first,) = said(quality.uses_section(report))
     assert "(mortality)" in first.text and "can be quoted" in first.text and not first.internal
     assert "declared_effects" in [v.code for v in report.released().findings]
     void = RunReport(sources.bare_ledger(), sources.DELTA, studies=(sources.study_of(),))
-    (first,) = said(utility.uses_section(void))
+    (first,) = said(quality.uses_section(void))
     assert "NOT PRIVATE" in first.text and "quoted" not in first.text and first.internal
     assert all(v.internal for v in void.findings if v.code == "declared_effects")
     assert "declared_effects" not in [v.code for v in void.released().findings]
@@ -241,7 +238,7 @@ def test_the_page_counts_the_signs_of_the_private_estimates():
     private = (row for row in found.details["effects"] if row["side"] == "declared")
     signs = [row["same_sign"] for row in private if row["estimate"] is not None]
     evaluation = Evaluation((), {}, found.details)
-    told = said(utility.replication_section(RunReport(evaluation=evaluation)))[0]
+    told = said(quality.replication_section(RunReport(evaluation=evaluation)))[0]
     assert f"regression mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal
 
 
@@ -250,8 +247,8 @@ def test_the_worst_findings_come_first_and_none_is_lost():
     report = sources.full_report(hostile=False)[0]
     found = [v for v in report.findings if v.about == "trust"]
     seen, more = (
-        utility.uses_section(report).blocks[-1].items,
-        utility.findings_section(report).blocks[0].items,
+        quality.uses_section(report).blocks[-1].items,
+        quality.findings_section(report).blocks[0].items,
     )
     assert [item.title for item in (*seen, *more)] == [verdict.headline for verdict in found]
     order = ["bad", "caution", "good"]

@@ -6,9 +6,8 @@ from typing import Any
 
 from dpsynth.evaluation.results import Evaluation
 from dpsynth.report.page import section_lines
+from dpsynth.report.quality import subgroup_section, table_one_section
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.sections import subgroup_section
-from dpsynth.report.similarity import table_one_section
 
 
 def rows(

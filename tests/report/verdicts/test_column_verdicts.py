@@ -14,9 +14,9 @@ from dpsynth.evaluation.resemblance import outside_bounds, undeclared_digits
 from dpsynth.evaluation.results import Evaluation, Findings, Measure, frame_rows
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tails import columns_believed
-from dpsynth.report import similarity
+from dpsynth.report import quality
+from dpsynth.report.quality import column_blocks
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.similarity import column_blocks
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.words import column_value, estimate_text
 from dpsynth.table.conform import round_frame
@@ -153,7 +153,7 @@ def test_finer_files_are_named() -> None:
     details = Findings().join(*(undeclared_digits(fine, schema, name) for name in ("train", "test"))).details
     evaluation = Evaluation((), {}, details)
     assert judge(evaluation) == ()  # no fault of the synthetic table
-    _, said = similarity.similarity_section(RunReport(evaluation=evaluation)).blocks[0].sentences
+    _, said = quality.similarity_section(RunReport(evaluation=evaluation)).blocks[0].sentences
     assert "The real tables" in said.text and said.internal
     assert "4 values of creatinine in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
     (found,) = judge(Evaluation((), {}, undeclared_digits(fine, schema, "synthetic").details))
