@@ -29,6 +29,8 @@ from dpsynth.runs.pipeline import Origin
 from dpsynth.synthesis import synthesizer, training
 from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
 from dpsynth.synthesis.generators import GENERATORS, estimator
+from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.kinds.category import TEXT_DTYPE
 from dpsynth.wgan.training import initial_state
 
