@@ -448,6 +448,12 @@ class Ledger:
         self._write_own(self._own.posting(entry, stage))
         self._begun, self._closed = None, False
 
+    @property
+    def pays_again(self) -> bool:
+        """Whether the run that goes on is a copy of one that went on before, so needs noise of its own."""
+        run = self._reservation
+        return run is not None and run.unread is not None and run.unread[0] == UNUSED
+
     def counts(self, other: Ledger) -> bool:
         """Whether all noisy statistics of another ledger are in this one, by the keys of their posting."""
         known = {entry.keys[:1] for entry in self.entries}

@@ -182,8 +182,8 @@ class Origin:
 #
 # Table, model and ledger are written into a temporary folder beside the target. It is renamed when they are
 # complete. A run that fails before leaves nothing half-written. The evaluation
-# (:mod:`dpsynth.runs.evaluation`) finds them in place. An interrupt during training leaves a *private*
-# checkpoint beside the folder. The same run can continue from it once.
+# (:mod:`dpsynth.runs.evaluation`) finds them in place. Critic steps leave a *private* checkpoint beside the
+# folder every two minutes, and when anything stops them. So a killed run is not lost. The same run can go on.
 
 
 def run(
@@ -212,7 +212,7 @@ def run(
         checkpoint is given up. Noisy statistics of either count, as do those of failed runs, see
         :mod:`dpsynth.runs.spending`.
     resume : bool
-        Go on from the checkpoint that an interrupted run of the same configuration left.
+        Go on from the checkpoint that a run of the same configuration left when it was stopped or killed.
     evaluate : bool
         Whether the table is judged now, as far as the configuration says.
     """
@@ -249,7 +249,7 @@ def run(
                     f"more {test.schema.counted}, a larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
-            with _marked(folder, config):
+            with _marked(folder, config, model, say):
                 if resume:
                     # nothing else leaves a checkpoint
                     model = DPWGANGP.resume(checkpoint, train.frame, ledger=ledger, progress=progress)
@@ -367,14 +367,24 @@ def _sample_to(model: Synthesizer, n: int, path: Path) -> tuple[pd.DataFrame, in
 
 
 @contextmanager
-def _marked(folder: RunFolder, config: RunConfig) -> Iterator[None]:
-    """Write into a checkpoint that an interrupt of the block leaves which run it is of."""
+def _marked(
+    folder: RunFolder, config: RunConfig, model: Synthesizer, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Write into the folder of the block's checkpoints which run they are of, before there is any."""
+    if not model.validate().holds_points:
+        yield
+        return
+    storage.make_folder(folder.checkpoint)
+    write_text(folder.checkpoint_config, dump_json(config.to_dict()))
     try:
         yield
-    except KeyboardInterrupt:
+    except Exception:
         if folder.interrupted:
-            write_text(folder.checkpoint_config, dump_json(config.to_dict()))
+            say(f"{folder.checkpoint} holds a private checkpoint. Go on with --resume")
         raise
+    finally:
+        if [entry.name for entry in folder.checkpoint.iterdir()] == [folder.checkpoint_config.name]:
+            shutil.rmtree(folder.checkpoint)
 
 
 def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, force: bool) -> None:
@@ -391,8 +401,8 @@ def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, for
     saved = folder.checkpoint_config
     if not saved.exists():
         raise DataError(
-            f"{folder.checkpoint} holds no {saved.name}: its run was killed while it wrote the checkpoint. "
-            "Give it up with --force and without --resume"
+            f"{folder.checkpoint} holds no {saved.name}: no run wrote it. Give it up with --force, without "
+            "--resume"
         )
     record = read_json(saved)
     if not isinstance(record, dict) or keys_of_fit(record) != config.of_fit():
