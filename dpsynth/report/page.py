@@ -15,7 +15,7 @@ from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
 from dpsynth.privacy.guarantee import NOT_PRIVATE
-from dpsynth.report import blocks, checklist, quality, sections, similarity
+from dpsynth.report import blocks, checklist, quality, sections, similarity, training
 from dpsynth.report.blocks import Section, bars, column_tables, divided, home, measure_tables
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.sections import over_time_section, subgroup_section
@@ -197,6 +197,7 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
         quality.replication_section(report),
         similarity.similarity_section(report),
         similarity.closeness_section(report),
+        training.training_section(report),
         _others(report.measured),
         sections.card_section(report),
         sections.glossary_section(report, internal=internal),

@@ -75,8 +75,8 @@ class Origin:
     """How a synthetic table was made, from its model or from a ledger alone.
 
     ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
-    model. Noise has left little of the columns ``flattened``. ``outcome_noise`` says that it hides the
-    outcome's rarest class.
+    model, ``training`` what its critic steps released. Noise has left little of the columns ``flattened``.
+    ``outcome_noise`` says that it hides the outcome's rarest class.
     """
 
     ledger: Ledger
@@ -86,6 +86,7 @@ class Origin:
     studies: tuple[Estimates, ...] = ()
     flattened: tuple[str, ...] = ()
     outcome_noise: str | None = None
+    training: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of_model(cls, fitted: Synthesizer) -> Origin:
@@ -106,6 +107,7 @@ class Origin:
             fitted.estimates_,
             () if marginals is None else marginals.flattened,
             outcome_in_noise(fitted.model_.schema, marginals),
+            fitted.training_,
         )
 
     @classmethod
@@ -174,6 +176,7 @@ class Origin:
             seconds=seconds,
             created=datetime.now(UTC).date().isoformat(),
             studies=self.studies,
+            training=self.training,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_par
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
@@ -53,7 +55,7 @@ from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import TableSchema, require_reviewed
-from dpsynth.wgan.history import History
+from dpsynth.wgan.history import History, mostly_noise, thinned
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"
@@ -485,6 +487,20 @@ class Synthesizer(BaseEstimator, ABC):
         self._check_fitted()
         return tuple(study.estimates for study in self.model_.studies)
 
+    @property
+    def training_(self) -> dict[str, Any]:
+        """A training as a report shows it: steps, history, and the bound of each layer. Empty for none."""
+        critic, frame = self._parts.of(Critic), self.history_
+        if critic is None or "noise_share" not in frame:
+            return {}
+        return {
+            "planned": critic.plan.steps,
+            "made": int(frame["step"].iloc[-1]),
+            "rows": {str(name): part.tolist() for name, part in thinned(frame).items()},
+            "layers": [asdict(layer) for layer in self._history.layers],
+            "warning": mostly_noise(frame),
+        }
+
     def study(self, name: str) -> Estimates:
         """Return the private estimates of a pre-specified regression.
 
@@ -499,7 +515,7 @@ class Synthesizer(BaseEstimator, ABC):
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
         self._check_fitted()
-        saved = self._saved(self._parts, self.model_, History.of(self.history_))
+        saved = self._saved(self._parts, self.model_, self._history)
         # The seed would give the noise away.
         saved = replaced(saved, params=saved.params.model_copy(update={"random_state": None}))
 
@@ -593,6 +609,7 @@ class Synthesizer(BaseEstimator, ABC):
 
     def _finish(self, model: GeneratorModel, history: History, parts: Parts) -> Self:
         self.model_, self.history_, self._parts, self._calls = model, history.frame, parts, 0
+        self._history = history
         return self
 
     @property

@@ -125,7 +125,7 @@ def train_generator(
 def with_generator(model: GeneratorModel, state: TrainingState, settings: TrainingSettings) -> Trained:
     """The model with the generator of a training."""
     made = Generated(state.generator, settings.latent, settings.latent_law)
-    return dataclasses.replace(model, sampler=made), History.of(state.history)
+    return dataclasses.replace(model, sampler=made), History.of(state.history, state.layers)
 
 
 # Rows that go through the generator at once: its layers then stay in the processor's cache.
@@ -237,7 +237,8 @@ def trained_state(
         nonlocal written
         if checkpoint is not None:
             left = Interrupted.of(current, plan, settings, table, start)
-            write_checkpoint(checkpoint, training.saved(model, History.of(current.history), left))
+            history = History.of(current.history, current.layers)
+            write_checkpoint(checkpoint, training.saved(model, history, left))
             written = time.monotonic()
 
     if state is None:
@@ -264,6 +265,7 @@ def trained_state(
 
         trainer = TrainingRun(points, model.encoder.layout, settings, plan, bank=bank)
         state = trainer.run(rng, state=state, on_chunk=on_chunk, on_stop=keep)
+        state = dataclasses.replace(state, layers=trainer.layer_bounds(state))
         start = None  # no noise is to come, so none is kept
         keep(state)
     return state

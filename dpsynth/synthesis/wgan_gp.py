@@ -207,8 +207,9 @@ class DPWGANGP(Synthesizer):
 
         saved, left = read_checkpoint(checkpoint, SavedFit)
         if left.start is None:  # all steps were made, so nothing is read and nothing posted
-            made = with_generator(saved.model, left.state_with(saved.history.frame), left.settings)
-            return cls._of(saved)._finish(*made, saved.parts)
+            state = left.state_with(saved.history.frame)
+            model, _ = with_generator(saved.model, state, left.settings)
+            return cls._of(saved)._finish(model, saved.history, saved.parts)
         named = Ledger.named(ledger or left.ledger)
         ledger = saved.ledger if named is None or named.file is None else named
         cost = cost_of(saved.model.schema, saved.params)

@@ -87,7 +87,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.wgan.norms import norm_bound_nearby, project, spectral_norm_bound
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds, penalty_radii
+from dpsynth.wgan.theorems import Activation, Domain, LayerBounds, allocate, gradient_bounds, penalty_radii
 
 # ------------------------------------------------------------------------------------------------
 # The critic of Algorithm 1 (Pedersen 2022, section 3.3) and the gradients it needs.
@@ -200,16 +200,19 @@ class ProvedScales:
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
         """Centres and stds, flat lists."""
-        settings = self.settings
-        domain = Domain.from_layout(self.layout)
-        norms = self.norms(weights)
-        bounds = gradient_bounds(  # line 5
-            weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
-        )
+        settings, norms = self.settings, self.norms(weights)
+        bounds = self.bounds(weights, norms)  # line 5
         extra = None
         if settings.penalty == "data":
             extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]  # line 6
         return allocate(bounds, self.noise_shape, extra_radii=extra)  # line 7, where bounds add
+
+    def bounds(self, weights: Weights, norms: list[Any]) -> list[LayerBounds]:
+        """Box and ball of each layer."""
+        settings, domain = self.settings, Domain.from_layout(self.layout)
+        return gradient_bounds(
+            weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
+        )
 
     def norms(self, weights: Weights) -> list[Any]:
         """Upper bounds of the spectral norms of the critic's matrices."""

@@ -7,6 +7,7 @@ points and public settings. So the history may be shared as the model may. No Te
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -23,19 +24,39 @@ _RECENT = 40
 
 
 @record
+@dataclass(frozen=True)
+class LayerBound:
+    """The two bounds of one record's gradient in a layer, at the last weights of the critic.
+
+    ``size``: entries of the gradient.
+    ``box``, ``ball``: radius of each, in the Euclidean norm. -1 for a ball that there is not.
+    ``used``: the one from which the noise is made.
+    ``reached``: largest distance of generated points' gradients from its centre, over its radius. At most 1.
+    """
+
+    size: int
+    box: float
+    ball: float
+    used: Literal["box", "ball"]
+    reached: float
+
+
+@record
 @dataclass(frozen=True, eq=False)
 class History:
     """What a training released on its way.
 
     ``rows``: columns of a frame with a row for each iteration, arrays of one length.
+    ``layers``: bounds at the end, without any for clipped gradients.
     """
 
     rows: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    layers: tuple[LayerBound, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> History:
+    def of(cls, frame: pd.DataFrame, layers: tuple[LayerBound, ...] = ()) -> History:
         """The history in a frame."""
-        return cls({str(name): frame[name].to_numpy(np.float64) for name in frame})
+        return cls({str(name): frame[name].to_numpy(np.float64) for name in frame}, layers)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -57,6 +78,29 @@ def latest(frame: pd.DataFrame) -> tuple[float, float] | None:
     last = frame.iloc[-_RECENT:]
     error = np.sqrt((last["wasserstein_error"] ** 2).sum()) / len(last)
     return float(last["wasserstein"].mean()), float(error)
+
+
+def thinned(frame: pd.DataFrame, most: int = 60) -> pd.DataFrame:
+    """Means over at most so many blocks of neighbouring rows. Errors are those of the means.
+
+    ``signal`` is what is left of the released gradient's root mean square norm without its noise.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"step": [1, 2], "noise_std": [3.0, 3.0], "gradient_norm": [5.0, 5.0]})
+    >>> thinned(rows, most=1).to_dict("records")
+    [{'step': 2.0, 'noise_std': 3.0, 'gradient_norm': 5.0, 'signal': 4.0}]
+    """
+    block = np.arange(len(frame)) * min(most, len(frame)) // max(len(frame), 1)
+    grouped = frame.groupby(block)
+    found = grouped.mean()
+    found["step"] = grouped["step"].max().astype(float)
+    for name in {"noise_std", "gradient_norm", "wasserstein_error"} & set(frame):
+        found[name] = np.sqrt((frame[name] ** 2).groupby(block).mean())
+    if "wasserstein_error" in frame:
+        found["wasserstein_error"] /= np.sqrt(grouped.size())
+    found["signal"] = np.sqrt(np.maximum(found["gradient_norm"] ** 2 - found["noise_std"] ** 2, 0.0))
+    return found.reset_index(drop=True)
 
 
 def quiet(frame: pd.DataFrame) -> int:

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,14 +27,17 @@ from dpsynth.wgan.algorithm import (
     DrawShapes,
     GraphDraws,
     HostDraws,
+    ProvedScales,
     State,
     Step,
     adam_start,
+    critic_pass,
     noise_scales,
 )
-from dpsynth.wgan.history import BEYOND, quiet
-from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
+from dpsynth.wgan.history import BEYOND, LayerBound, quiet
+from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.theorems import LayerBounds
 
 # Bytes of points that the program holds. Of more, each chunk has those that it samples.
 _HELD = 1 << 30
@@ -42,6 +45,8 @@ _HELD = 1 << 30
 # most, so that progress is visible.
 _CHUNK_FLOATS = 1 << 22
 _CHUNK_STEPS = 250
+# Generated points at which the bounds are compared with gradients.
+_LOOKED_AT = 1000
 
 
 @dataclass
@@ -52,12 +57,14 @@ class TrainingState:
     ``step``: generator iterations so far.
     ``history``: a row for each: ``step`` (critic steps so far), the recorded `METRICS`, and learning rates.
     ``noise``: where the noise goes on, as `generator_state` has it. None before the first chunk.
+    ``layers``: bounds at the last weights, once the training is at its end.
     """
 
     arrays: State
     step: int = 0
     history: pd.DataFrame = field(default_factory=pd.DataFrame)
     noise: str | None = None
+    layers: tuple[LayerBound, ...] = ()
 
     @property
     def generator(self) -> Weights:
@@ -145,6 +152,10 @@ def compile_loop(step: Step) -> Callable[..., Any]:
         return state, metrics, done
 
     return loop
+
+
+def _intervals(layer: LayerBounds) -> list[tuple[Any, Any]]:
+    return list(zip(layer.lo or (), layer.hi or (), strict=True))
 
 
 def finished(state: TrainingState, plan: Plan, settings: TrainingSettings) -> bool:
@@ -260,6 +271,43 @@ class TrainingRun:
                 raise KeyboardInterrupt from None
             raise
         return replace(state, arrays=tf.nest.map_structure(lambda t: t.numpy(), arrays))
+
+    def layer_bounds(self, state: TrainingState) -> tuple[LayerBound, ...]:
+        """Both bounds of each layer at the state's critic, and how far gradients at generated points reach.
+
+        Neither reads a record. A layer's noise is that of the bound whose centre `allocate` takes: that of a
+        ball is 0.
+        """
+        settings, layout, scales = (
+            self.settings,
+            self.layout,
+            noise_scales(self.layout, self.settings, self.plan),
+        )
+        if not isinstance(scales, ProvedScales):
+            return ()
+        weights = unflatten([tf.constant(a) for a in state.arrays["critic"]], output_bias=False)
+        bounds = scales.bounds(weights, scales.norms(weights))
+        centers = iter(scales(weights)[0])
+        draw = np.random.default_rng(0)  # public
+        latent = (draw.random if settings.latent_law == "uniform" else draw.standard_normal)(
+            (_LOOKED_AT, settings.latent), dtype=np.float32
+        )
+        points = generator_pass(state.generator, latent, layout, ArrayOps) - layout.center
+        _, inputs, deltas = critic_pass(weights, tf.constant(points, tf.float32), self.step.activation)
+        found = []
+        for layer, x, delta in zip(bounds, inputs, deltas, strict=True):
+            x, delta = x.numpy().astype(float), delta.numpy().astype(float)
+            own = [np.broadcast_to(next(centers), shape).astype(float) for shape in layer.shapes]
+            # ||x delta^T - C||^2 without the outer products, and the bias beside it
+            square = (x**2).sum(1) * (delta**2).sum(1) - 2 * np.einsum("ni,ij,nj->n", x, own[0], delta)
+            square += (own[0] ** 2).sum() + sum(((delta - c) ** 2).sum(1) for c in own[1:])
+            half = [(np.asarray(hi, float) - np.asarray(lo, float)) / 2 for lo, hi in _intervals(layer)]
+            box = float(np.sqrt(sum((h**2).sum() for h in half)))
+            ball = -1.0 if layer.radius is None else float(layer.radius)
+            used: Literal["box", "ball"] = "box" if ball < 0 or any(c.any() for c in own) else "ball"
+            reached = float(np.sqrt(max(square.max(), 0.0))) / (box if used == "box" else ball)
+            found.append(LayerBound(layer.size, box, ball, used, reached))
+        return tuple(found)
 
     def _check_projected(self, critic: list[Any]) -> None:
         """Refuse a critic to go on from whose matrices the bounds do not cover."""
