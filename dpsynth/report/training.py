@@ -48,6 +48,7 @@ def read_training(record: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         columns = [np.asarray(column, dtype=float) for column in record["rows"].values()]
         needed = {"step", "noise_std", "signal"} <= set(record["rows"])
+        needed &= ("wasserstein" in record["rows"]) == ("wasserstein_error" in record["rows"])
         alike = len({column.shape for column in columns}) == 1 and columns[0].ndim == 1
         numbers = all(np.isfinite(column).all() for column in columns)
         layers = all({"size", "box", "ball", "used", "reached"} == set(layer) for layer in record["layers"])

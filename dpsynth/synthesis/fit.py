@@ -30,7 +30,7 @@ from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.training import Settings, Trained, Training
 from dpsynth.table.schema import Schema, TableSchema
-from dpsynth.wgan.history import History
+from dpsynth.wgan.history import TrainingHistory
 
 # ------------------------------------------------------------------------------------------------
 # Plan a fit's parts and their noise from the schema, the options and the number of records alone.
@@ -179,7 +179,7 @@ def train(
     """The model after the training run, if the fit has one, and its history."""
     critic = plan.parts.of(Critic)
     if critic is None:
-        return reading.made, History()
+        return reading.made, TrainingHistory()
     STAGES.info("fit: %s", ", ".join(each.name for each in critic.statistics))
     return dataclasses.replace(critic, training=training).read(reading)
 

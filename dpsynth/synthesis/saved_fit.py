@@ -11,7 +11,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.wgan.checkpoint import Interrupted
-from dpsynth.wgan.history import History
+from dpsynth.wgan.history import TrainingHistory
 
 
 @record
@@ -29,7 +29,7 @@ class SavedFit:
     delta: float
     guarantee: str
     ledger: Ledger
-    history: History
+    history: TrainingHistory
     model: GeneratorModel
     parts: Parts
     interrupted: Interrupted | None = None

@@ -55,7 +55,7 @@ from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import TableSchema, require_reviewed
-from dpsynth.wgan.history import History, mostly_noise, thinned
+from dpsynth.wgan.history import TrainingHistory, mostly_noise, over_blocks
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"
@@ -496,7 +496,7 @@ class Synthesizer(BaseEstimator, ABC):
         return {
             "planned": critic.plan.steps,
             "made": int(frame["step"].iloc[-1]),
-            "rows": {str(name): part.tolist() for name, part in thinned(frame).items()},
+            "rows": {str(name): part.tolist() for name, part in over_blocks(frame).items()},
             "layers": [asdict(layer) for layer in self._history.layers],
             "warning": mostly_noise(frame),
         }
@@ -607,7 +607,7 @@ class Synthesizer(BaseEstimator, ABC):
         """Generator of the initial weights, which a released model may disclose."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state])
 
-    def _finish(self, model: GeneratorModel, history: History, parts: Parts) -> Self:
+    def _finish(self, model: GeneratorModel, history: TrainingHistory, parts: Parts) -> Self:
         self.model_, self.history_, self._parts, self._calls = model, history.frame, parts, 0
         self._history = history
         return self
@@ -624,7 +624,7 @@ class Synthesizer(BaseEstimator, ABC):
         self,
         parts: Parts,
         model: GeneratorModel,
-        history: History,
+        history: TrainingHistory,
         left: Interrupted | None = None,
     ) -> SavedFit:
         """The content of this fit's file. ``left``: its training, where that was interrupted."""

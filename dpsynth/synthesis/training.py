@@ -29,7 +29,7 @@ from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.table.encoder import Encoder
-from dpsynth.wgan.history import History, latest
+from dpsynth.wgan.history import TrainingHistory, latest
 from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
@@ -88,7 +88,7 @@ class Training:
     model: GeneratorModel
     settings: Settings
     initial_rng: np.random.Generator
-    saved: Callable[[GeneratorModel, History, Interrupted], SavedFit]
+    saved: Callable[[GeneratorModel, TrainingHistory, Interrupted], SavedFit]
     checkpoint: str | Path | None = None
     progress: Callable[[Progress], None] | None = None
     log_dir: str | Path | None = None
@@ -108,7 +108,7 @@ class Training:
 
 
 #: A model with a trained generator, and the history of its training.
-Trained = tuple[GeneratorModel, History]
+Trained = tuple[GeneratorModel, TrainingHistory]
 
 
 def train_generator(
@@ -125,7 +125,7 @@ def train_generator(
 def with_generator(model: GeneratorModel, state: TrainingState, settings: TrainingSettings) -> Trained:
     """The model with the generator of a training."""
     made = Generated(state.generator, settings.latent, settings.latent_law)
-    return dataclasses.replace(model, sampler=made), History.of(state.history, state.layers)
+    return dataclasses.replace(model, sampler=made), TrainingHistory.of(state.history, state.layers)
 
 
 # Rows that go through the generator at once: its layers then stay in the processor's cache.
@@ -214,7 +214,9 @@ def _match(
             "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
             "kept, so the fit cannot go on. Another fit uses privacy budget again"
         ) from None
-    return dataclasses.replace(training.model, sampler=Matched(found)), History.of(pd.DataFrame(history))
+    return dataclasses.replace(training.model, sampler=Matched(found)), TrainingHistory.of(
+        pd.DataFrame(history)
+    )
 
 
 def trained_state(
@@ -237,7 +239,7 @@ def trained_state(
         nonlocal written
         if checkpoint is not None:
             left = Interrupted.of(current, plan, settings, table, start)
-            history = History.of(current.history, current.layers)
+            history = TrainingHistory.of(current.history, current.layers)
             write_checkpoint(checkpoint, training.saved(model, history, left))
             written = time.monotonic()
 

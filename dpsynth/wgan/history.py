@@ -43,7 +43,7 @@ class LayerBound:
 
 @record
 @dataclass(frozen=True, eq=False)
-class History:
+class TrainingHistory:
     """What a training released on its way.
 
     ``rows``: columns of a frame with a row for each iteration, arrays of one length.
@@ -54,7 +54,7 @@ class History:
     layers: tuple[LayerBound, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, layers: tuple[LayerBound, ...] = ()) -> History:
+    def of(cls, frame: pd.DataFrame, layers: tuple[LayerBound, ...] = ()) -> TrainingHistory:
         """The history in a frame."""
         return cls({str(name): frame[name].to_numpy(np.float64) for name in frame}, layers)
 
@@ -80,7 +80,7 @@ def latest(frame: pd.DataFrame) -> tuple[float, float] | None:
     return float(last["wasserstein"].mean()), float(error)
 
 
-def thinned(frame: pd.DataFrame, most: int = 60) -> pd.DataFrame:
+def over_blocks(frame: pd.DataFrame, most: int = 60) -> pd.DataFrame:
     """Means over at most so many blocks of neighbouring rows. Errors are those of the means.
 
     ``signal`` is what is left of the released gradient's root mean square norm without its noise.
@@ -88,7 +88,7 @@ def thinned(frame: pd.DataFrame, most: int = 60) -> pd.DataFrame:
     Examples
     --------
     >>> rows = pd.DataFrame({"step": [1, 2], "noise_std": [3.0, 3.0], "gradient_norm": [5.0, 5.0]})
-    >>> thinned(rows, most=1).to_dict("records")
+    >>> over_blocks(rows, most=1).to_dict("records")
     [{'step': 2.0, 'noise_std': 3.0, 'gradient_norm': 5.0, 'signal': 4.0}]
     """
     block = np.arange(len(frame)) * min(most, len(frame)) // max(len(frame), 1)

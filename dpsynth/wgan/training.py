@@ -158,7 +158,7 @@ def _intervals(layer: LayerBounds) -> list[tuple[Any, Any]]:
     return list(zip(layer.lo or (), layer.hi or (), strict=True))
 
 
-def finished(state: TrainingState, plan: Plan, settings: TrainingSettings) -> bool:
+def has_ended(state: TrainingState, plan: Plan, settings: TrainingSettings) -> bool:
     """Whether a training has made the plan's steps, or stopped early by its ``patience``."""
     if settings.patience is not None and quiet(state.history) >= settings.patience:
         return True
@@ -250,7 +250,7 @@ class TrainingRun:
             self._check_projected(state.arrays["critic"])
         try:
             with NoiseStream(self._drawn, rng) as stream:
-                while not finished(state, self.plan, self.settings):  # line 3
+                while not has_ended(state, self.plan, self.settings):  # line 3
                     limit = min(self.step.draws.shapes.steps, self.n_steps - state.step)
                     drawn, noise = next(stream)
                     chunk = {name: tf.constant(a) for name, a in drawn.items()}

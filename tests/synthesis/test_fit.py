@@ -18,7 +18,7 @@ from dpsynth.privacy.noise import generator_state, secure_generator
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import training as critic
-from dpsynth.wgan.history import History
+from dpsynth.wgan.history import TrainingHistory
 
 pytestmark = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(
@@ -108,7 +108,9 @@ class Watched(Ledger):
 def test_releases_use_the_public_number_of_records(monkeypatch, unrefined):
     """Catches the frame's length where the public or noisy number belongs, in any release or in training."""
     monkeypatch.setattr(
-        critic, "train_generator", lambda records, plan, rng, training, state: (training.model, History())
+        critic,
+        "train_generator",
+        lambda records, plan, rng, training, state: (training.model, TrainingHistory()),
     )
     trains = DPWGANGP(epsilon=2.0, steps=4, batch_size=60, training=SMALL)
     for model in (DPMarginals(epsilon=2.0), trains):
@@ -210,13 +212,13 @@ def test_a_resumed_run_goes_on_with_its_noise(tmp_path, monkeypatch):
         start = generator_state(rng)
         drawn.append(rng.random(4).tolist())
         if len(drawn) > 1:
-            return model, History()
+            return model, TrainingHistory()
         from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
         from dpsynth.wgan.training import TrainingState, initial_state
 
         arrays = initial_state(model.encoder.layout, settings, rng=rng).arrays
         left = Interrupted.of(TrainingState(arrays, 10), plan, settings, recognised(records), start)
-        write_checkpoint(training.checkpoint, training.saved(model, History(), left))
+        write_checkpoint(training.checkpoint, training.saved(model, TrainingHistory(), left))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(critic, "train_generator", train)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -201,6 +202,21 @@ def test_checkpoints_come_at_the_start_and_in_between(tmp_path, monkeypatch):
     look()
     # four chunks of 50 s: after the third, two minutes are over
     assert steps == [0, 0, 15, 15, 20]
+
+
+@pytest.mark.usefixtures("eager_steps")
+def test_a_training_that_stops_early_costs_what_was_planned():
+    """Catches a ledger that counts the steps made: when a training stops depends on what it released."""
+    whole = fit()
+    model = DPWGANGP(2.0, 1e-5, steps=40, training=replace(SMALL, patience=1), random_state=5)
+    model.fit(table(), schema=SCHEMA)
+    made = len(model.history_)
+    assert made < 20 and model.history_.equals(whole.history_[:made])
+    told, planned = model.ledger_.summary(), whole.ledger_.summary()
+    assert (told["epsilon"], told["delta"]) == (planned["epsilon"], planned["delta"])
+    assert "fewer if noisy statistics say so, at the cost of all" in told["entries"][-1]["detail"]
+    assert "fewer" not in planned["entries"][-1]["detail"]
+    assert model.training_["made"] == 2 * made and model.training_["planned"] == 40
 
 
 CHILD = """

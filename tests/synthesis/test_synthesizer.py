@@ -33,7 +33,7 @@ from dpsynth.synthesis.generators import GENERATORS, estimator
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.kinds.category import TEXT_DTYPE
-from dpsynth.wgan.history import History
+from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.training import initial_state
 
 # As little as there is to compile.
@@ -97,7 +97,7 @@ def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.Monkey
 
 def untrained(records, plan, rng, training, state):
     """In place of the critic's steps where a test is about what is planned, posted and said."""
-    return training.model, History()
+    return training.model, TrainingHistory()
 
 
 def check_is_valid(frame):

@@ -24,7 +24,7 @@ from dpsynth.wgan.checkpoint import (
     take_checkpoint,
     write_checkpoint,
 )
-from dpsynth.wgan.history import History
+from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.training import TrainingState, initial_state
 
@@ -39,7 +39,7 @@ class Fit:
     """A fit in miniature."""
 
     ledger: int
-    history: History
+    history: TrainingHistory
     model: NDArray[np.float64]
     interrupted: Interrupted | None
 
@@ -51,7 +51,7 @@ def write(folder, step=7, start="{}"):
     state = TrainingState(state.arrays, step, rows, generator_state(secure_generator()))
     with (records := FrameRecords(TABLE)).opened():
         left = Interrupted.of(state, PLAN, SETTINGS, recognised(records), start)
-    write_checkpoint(folder, Fit(1, History.of(state.history), np.ones(2), left))
+    write_checkpoint(folder, Fit(1, TrainingHistory.of(state.history), np.ones(2), left))
     return folder
 
 
@@ -127,7 +127,7 @@ def test_a_damaged_checkpoint_is_refused_and_not_used_up(left, name):
 
 def test_a_model_without_its_training_is_no_checkpoint(left, tmp_path):
     """Catches a traceback, or a released model that starts a training anew."""
-    write_checkpoint(tmp_path / "m", Fit(1, History(), np.ones(2), None))
+    write_checkpoint(tmp_path / "m", Fit(1, TrainingHistory(), np.ones(2), None))
     with pytest.raises(DataError, match="damaged checkpoint: its training is absent"):
         take(tmp_path / "m")
 

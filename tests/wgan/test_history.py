@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.wgan.history import History, latest, mostly_noise, quiet
+from dpsynth.wgan.history import TrainingHistory, latest, mostly_noise, quiet
 from dpsynth.wgan.settings import TrainingSettings
 
 
@@ -47,8 +47,8 @@ def test_a_training_that_learned_in_spite_of_noise_is_not_named():
 def test_a_history_comes_back_from_its_columns():
     """Catches steps that become fractions, or a column that is lost."""
     rows = pd.DataFrame({"step": [2, 4], "noise_std": [0.5, 0.25]})
-    pd.testing.assert_frame_equal(History.of(rows).frame, rows)
-    assert History().frame.empty and History.of(pd.DataFrame()).frame.empty
+    pd.testing.assert_frame_equal(TrainingHistory.of(rows).frame, rows)
+    assert TrainingHistory().frame.empty and TrainingHistory.of(pd.DataFrame()).frame.empty
 
 
 @pytest.mark.parametrize("other", [{"penalty": "data"}, {"clip_norm": 1.0}])

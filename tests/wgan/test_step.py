@@ -415,3 +415,34 @@ def test_only_what_means_something_is_recorded(case, absent):
     """Catches an estimate from a gradient that is not that of a mean score, or a penalty of nothing."""
     trainer, _, _ = trainer_of(case)
     assert set(METRICS) - set(trainer.step.recorded) == absent
+
+
+@pytest.mark.parametrize("case", ["spectral", "maxmin", "boxes", "clipping"])
+def test_bounds_of_layers_are_those_of_gradients_one_by_one(case):
+    """Catches a radius or a distance that is not that of a gradient, or a bound named that is not used."""
+    trainer, settings, plan = trainer_of(case)
+    state = initial_state(LAYOUT, settings, np.random.default_rng(2))
+    state.arrays["critic"] = [a.numpy() for a in started(trainer, np.random.default_rng(2))["critic"]]
+    found = trainer.layer_bounds(state)
+    if case == "clipping":
+        assert found == ()
+        return
+    weights = unflatten([tf.constant(a) for a in state.arrays["critic"]], output_bias=False)
+    latent = np.random.default_rng(0).standard_normal((1000, settings.latent), dtype=np.float32)
+    points = (generator_pass(state.generator, latent, LAYOUT, ArrayOps) - LAYOUT.center).astype(np.float32)
+    centres, _ = noise_scales(LAYOUT, settings, plan)(weights)
+    centres = [c.numpy() for c in centres]
+    reached = np.zeros(3)
+    _, inputs, deltas = critic_pass(weights, tf.constant(points), trainer.step.activation)
+    for layer, (xs, every) in enumerate(zip(inputs, deltas, strict=True)):
+        own = centres[2 * layer : 2 * layer + 2]
+        for x, delta in zip(xs.numpy(), every.numpy(), strict=True):
+            parts = [np.outer(x, delta), delta][: len(own)]
+            square = sum(((g.reshape(c.shape) - c) ** 2).sum() for g, c in zip(parts, own, strict=True))
+            reached[layer] = max(reached[layer], np.sqrt(square))
+    for layer, bound in enumerate(found):
+        radius = bound.box if bound.used == "box" else bound.ball
+        assert bound.reached == pytest.approx(reached[layer] / radius, rel=1e-3)
+        assert 0 < bound.reached <= 1.0 + 1e-5
+        assert (bound.used == "box") == any(c.any() for c in centres[2 * layer : 2 * layer + 2])
+    assert [bound.size for bound in found] == [5 * 8 + 8, 8 * 6 + 6, 6]

@@ -15,7 +15,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.table.schema import Column, Schema
 from dpsynth.wgan.algorithm import METRICS, DrawShapes, GraphDraws, HostDraws
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import TrainingRun, finished, initial_state
+from dpsynth.wgan.training import TrainingRun, has_ended, initial_state
 
 LAYOUT = Layout(2, ((2, 4),))
 # As little as there is to compile.
@@ -231,7 +231,7 @@ def test_a_run_stops_when_its_estimates_are_noise(monkeypatch, chunk):
         calm = 0 if far else calm + 1
         first = i if calm == 9 and first is None else first
     assert first == len(beyond) == state.step < 200
-    assert finished(state, trainer.plan, trainer.settings)
+    assert has_ended(state, trainer.plan, trainer.settings)
     again = trainer.run(np.random.default_rng(1), state=state)
     assert again.step == state.step
 
