@@ -226,6 +226,8 @@ def run(
         raise InputError(f"{out} holds a complete table. `dpsynth evaluate {out}` evaluates it")
     with claimed(out, force=force, mark=folder.report_json.name):
         checkpoint = folder.checkpoint
+        if resume:
+            storage.mend(checkpoint)
         _check_checkpoint(folder, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config)

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.files.storage import locked
+from dpsynth.files.storage import locked, mend
 from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.noise import generator_at
@@ -205,6 +205,7 @@ class DPWGANGP(Synthesizer):
         def conform(saved: SavedFit) -> Records:
             return conformed(saved.model.schema, frame)
 
+        mend(Path(checkpoint))
         saved, left = read_checkpoint(checkpoint, SavedFit)
         if left.start is None:  # all steps were made, so nothing is read and nothing posted
             state = left.state_with(saved.history.frame)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import record
+from dpsynth.files.storage import mend
 from dpsynth.privacy.noise import generator_at, generator_state, secure_generator
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import Plan
@@ -137,6 +138,22 @@ def test_the_digest_cannot_be_looked_up(tmp_path):
     written = [json.loads((write(tmp_path / name) / "checkpoint.json").read_text()) for name in ("a", "b")]
     told = [record["interrupted"]["table"] for record in written]
     assert told[0]["digest"] != told[1]["digest"] and told[0]["salt"] != told[1]["salt"]
+
+
+def test_a_kill_between_two_renames_loses_nothing(left):
+    """Catches a checkpoint that is lost when a process is killed while it puts a new one in its place."""
+    whole = (left / "checkpoint.json").read_bytes()
+    aside, fresh = (left.with_name(f".c.0123456{n}.{end}") for n, end in ((7, "old"), (8, "tmp")))
+    aside.mkdir()
+    fresh.mkdir()
+    (fresh / "checkpoint.json").write_text("{")
+    left.rename(aside / "old")
+    mend(left)
+    assert (left / "checkpoint.json").read_bytes() == whole
+    assert [entry.name for entry in left.parent.iterdir()] == ["c"]
+    mend(left.with_name("absent"))
+    mend(left / "no" / "parent")
+    take(left)
 
 
 def test_only_the_owner_may_look(left):
