@@ -194,14 +194,21 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
         "arrays_sha256",
         "sha256",
     }
-    assert {key for entry in record["history"] for key in entry} == {
+    assert set(record["history"]["rows"]) == {
         "step",
         "noise_std",
+        "noise_share",
         "gradient_norm",
         "score_generated",
+        "wasserstein",
+        "wasserstein_error",
+        "critic_learning_rate",
+        "generator_learning_rate",
     }
+    layers = record["history"]["layers"]
+    assert layers and all(set(each) == {"size", "box", "ball", "used", "reached"} for each in layers)
     with np.load(tmp_path / "m/model.npz") as arrays:
-        assert all(name.startswith("model/") for name in arrays.files)
+        assert all(name.startswith(("model/", "history/rows/")) for name in arrays.files)
     assert record["interrupted"] is None
 
 
