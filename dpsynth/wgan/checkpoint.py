@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import secrets
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,7 +158,7 @@ def write_checkpoint(path: str | Path, saved: Saved) -> None:
         codec.write(folder, "checkpoint", saved)
         write_text(folder / "README.txt", _NOTE)
         if mark.is_file():
-            shutil.copyfile(mark, folder / MARK)
+            write_text(folder / MARK, mark.read_text(encoding="utf-8"))
 
     storage.write_folder(path, fill, replace=True)
 
