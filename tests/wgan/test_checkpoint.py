@@ -149,7 +149,7 @@ def test_a_kill_between_two_renames_loses_nothing(left):
     (fresh / "checkpoint.json").write_text("{")
     left.rename(aside / "old")
     mend(left)
-    assert (left / "checkpoint.json").read_bytes() == whole
+    assert left.is_dir() and (left / "checkpoint.json").read_bytes() == whole
     assert [entry.name for entry in left.parent.iterdir()] == ["c"]
     mend(left.with_name("absent"))
     mend(left / "no" / "parent")
