@@ -523,7 +523,7 @@ def _readers(bench: Bench) -> Iterator[Reader]:
 
     def model() -> object:
         found = load(run.model)
-        record, arrays = apart(found._saved(found._parts, found.model_, found.history_))
+        record, arrays = apart(found._saved(found._parts, found.model_, found._history))
         return json.dumps(record), {key: value.tobytes() for key, value in arrays.items()}
 
     yield "model", [run.model / "model.json", run.model / "model.npz"], model

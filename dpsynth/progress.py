@@ -35,6 +35,10 @@ class Steps(Protocol):
     def total(self) -> int:
         """To be made."""
 
+    @property
+    def estimate(self) -> tuple[float, float] | None:
+        """Distance that is left between records and generated points, and its standard error, if known."""
+
 
 @contextmanager
 def shown_progress(
@@ -148,21 +152,27 @@ def _in_notebook(bars: Any) -> Iterator[None]:
 def _training(bar: Any) -> Callable[[Steps], None]:
     # from the start: the first steps take seconds to compile
     count = _counted(bar, "fitting", "training", "WGAN critic steps")
-    return lambda progress: count(progress.step, progress.total)
+
+    def show(progress: Steps) -> None:
+        found = progress.estimate
+        more = "" if found is None else f", Wasserstein distance {found[0]:.3f} ± {found[1]:.3f}"
+        count(progress.step, progress.total, more)
+
+    return show
 
 
-def _counted(bar: Any, first: str, then: str, unit: str) -> Callable[[int, int], None]:
+def _counted(bar: Any, first: str, then: str, unit: str) -> Callable[..., None]:
     task = bar.add_task(first, total=None) if bar is not None else None
     told = time.monotonic()
 
-    def draw(done: int, total: int) -> None:
-        bar.update(task, description=then, total=total, completed=done, refresh=bar.console.is_jupyter)
+    def draw(done: int, total: int, more: str = "") -> None:
+        bar.update(task, description=then + more, total=total, completed=done, refresh=bar.console.is_jupyter)
 
-    def tell(done: int, total: int) -> None:
+    def tell(done: int, total: int, more: str = "") -> None:
         nonlocal told
         if time.monotonic() - told >= _LOG_SECONDS:
             told = time.monotonic()
-            _say(f"{then}: {done:,} of {total:,} {unit}")
+            _say(f"{then}: {done:,} of {total:,} {unit}{more}")
 
     return tell if bar is None else draw
 

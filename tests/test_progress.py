@@ -53,6 +53,19 @@ def test_a_log_has_a_line_a_stage(
     assert "training: 100 of 200 WGAN critic steps\n" in captured.err and captured.out == ""
 
 
+def test_an_estimate_stands_beside_its_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a training that shows its steps alone, or a distance without its error."""
+    monkeypatch.setattr(progress, "_LOG_SECONDS", 0.0)
+    with progress.training_bar() as show:
+        show(Progress(50, 200, {"step": 50}, (0.6123, 0.0178)))
+        show(Progress(100, 200, {"step": 100}))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "training: 50 of 200 WGAN critic steps, Wasserstein distance 0.612 ± 0.018"
+    assert second == "training: 100 of 200 WGAN critic steps"
+
+
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A notebook's kernel, and what its cell showed, one after the other."""

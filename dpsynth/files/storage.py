@@ -417,6 +417,23 @@ def leftovers(path: Path) -> list[Path]:
     return sorted(entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name))
 
 
+def mend(path: Path) -> None:
+    """Put a folder back whose replacement was killed between two renames, and remove what else was left.
+
+    Without the folder, or its parent, nothing happens. Raises InputError if another process writes it.
+    """
+    if not path.parent.is_dir():
+        return
+    with locked(path):
+        left = leftovers(path)
+        for rest in left:
+            if not path.exists() and (rest / "old").is_dir():
+                os.replace(rest / "old", path)
+        if path.exists():
+            for rest in left:
+                shutil.rmtree(rest)
+
+
 def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
     """Remove the remains of killed processes that wrote ``path``, whose lock the caller holds.
 

@@ -69,6 +69,7 @@ class _Reservation:
     folder: str
     unread: tuple[str, Contents] | None  # its end if nothing is read, None once something may have been
     marks: Contents  # what was marked before it began, and goes with the next entry if this one has none
+    again: bool = False  # whether it is that of a copy, which went on before
     taken: bool = False  # whether a fit uses it
 
 
@@ -448,6 +449,11 @@ class Ledger:
         self._write_own(self._own.posting(entry, stage))
         self._begun, self._closed = None, False
 
+    @property
+    def pays_again(self) -> bool:
+        """Whether the run that goes on is a copy of one that went on before, so needs noise of its own."""
+        return self._reservation is not None and self._reservation.again
+
     def counts(self, other: Ledger) -> bool:
         """Whether all noisy statistics of another ledger are in this one, by the keys of their posting."""
         known = {entry.keys[:1] for entry in self.entries}
@@ -577,7 +583,10 @@ class Ledger:
                 number, own, unread = file.go_on(resumed._contents, cost, folder)
                 marks, own = self._own, own.marked(self._own)
                 self._set_both(file.history().contents(without=number), own)
-            self._reservation = _Reservation(number, threading.get_ident(), cost, folder, unread, marks)
+            again = resumed is not None and unread[0] == UNUSED
+            self._reservation = _Reservation(
+                number, threading.get_ident(), cost, folder, unread, marks, again
+            )
             return self._reservation
 
     def _use_reservation(self, outer: _Reservation, cost: Cost) -> None:

@@ -360,6 +360,7 @@ class CriticRelease(Generic[Trained]):
     ``sensitivity``: of a step, in words.
     ``train``: ``train(records, plan, rng)`` makes the plan's steps.
     ``resumed``: whether ``train`` goes on from an unfinished state, as `Ledger.resume` demands.
+    ``may_stop``: whether it may stop before the last step, by a rule on noisy statistics alone.
     """
 
     plan: Plan
@@ -367,15 +368,17 @@ class CriticRelease(Generic[Trained]):
     train: Callable[[Records, Plan, np.random.Generator], Trained]
     stage: Stage | None = None
     resumed: bool = False
+    may_stop: bool = False
     name: ClassVar[str] = "WGAN critic steps"
     adjacency: ClassVar[str] = ADD_REMOVE
 
     @property
     def detail(self) -> str:
         """The sampling, for the ledger."""
+        rule = ", fewer if noisy statistics say so, at the cost of all" if self.may_stop else ""
         if self.plan.sampling_prob == 1.0:
-            return f"{self.plan.steps} steps, each with every {{record}}"
-        return f"{self.plan.steps} Poisson-sampled steps, q = {self.plan.sampling_prob:.6g}"
+            return f"{self.plan.steps} steps, each with every {{record}}{rule}"
+        return f"{self.plan.steps} Poisson-sampled steps, q = {self.plan.sampling_prob:.6g}{rule}"
 
     @property
     def event(self) -> DpEvent:

@@ -14,7 +14,7 @@ from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.results import Evaluation, plain_cells, shown
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
-from dpsynth.report import blocks, privacy, quality
+from dpsynth.report import blocks, privacy, quality, training
 from dpsynth.report.blocks import Section, column_tables, divided, home, measure_tables
 from dpsynth.report.run_report import RunReport
 
@@ -188,6 +188,7 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
         quality.replication_section(report),
         quality.similarity_section(report),
         quality.closeness_section(report),
+        training.training_section(report),
         _others(report.measured),
         privacy.card_section(report),
         privacy.glossary_section(report, internal=internal),

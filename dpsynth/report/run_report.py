@@ -108,6 +108,10 @@ class RunReport:
         Private estimates of the studies that were declared before the fit, with unique names.
     attempts : tuple of Attempt
         Results of attacks beside the proved bounds. Most of them are internal.
+    training : dict
+        Training of a generator (:mod:`dpsynth.report.training`). It has ``planned`` and ``made`` steps,
+        ``rows`` of the history, ``layers`` with their bounds, and a ``warning`` if it learned from noise. All
+        of it was released with the model.
 
     Raises
     ------
@@ -126,6 +130,7 @@ class RunReport:
     created: str | None = None
     studies: tuple[Estimates, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.ledger is None) != (self.delta is None):
@@ -425,6 +430,7 @@ class RunReport:
             created=self.day,
             studies=() if self.withheld else self.studies,
             attempts=tuple(attempt for attempt in self.attempts if not attempt.internal),
+            training=self.training if self.holds else {},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -439,6 +445,7 @@ class RunReport:
             "studies": [to_plain(told) for told in self.studies],
             "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
             "attempts": [attempt.to_dict() for attempt in self.attempts],
+            "training": self.training,
             "config": self.config,
             "versions": self.versions,
             "seconds": self.seconds,
@@ -462,6 +469,7 @@ class RunReport:
             created=record["created"],
             studies=tuple(_study(told) for told in record["studies"]),
             attempts=tuple(Attempt.from_dict(told) for told in record["attempts"]),
+            training=dict(record.get("training", {})),
         )
 
 

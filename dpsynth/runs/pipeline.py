@@ -75,8 +75,8 @@ class Origin:
     """How a synthetic table was made, from its model or from a ledger alone.
 
     ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
-    model. Noise has left little of the columns ``flattened``. ``outcome_noise`` says that it hides the
-    outcome's rarest class.
+    model, ``training`` what its critic steps released. Noise has left little of the columns ``flattened``.
+    ``outcome_noise`` says that it hides the outcome's rarest class.
     """
 
     ledger: Ledger
@@ -86,6 +86,7 @@ class Origin:
     studies: tuple[Estimates, ...] = ()
     flattened: tuple[str, ...] = ()
     outcome_noise: str | None = None
+    training: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of_model(cls, fitted: Synthesizer) -> Origin:
@@ -106,6 +107,7 @@ class Origin:
             fitted.estimates_,
             () if marginals is None else marginals.flattened,
             outcome_in_noise(fitted.model_.schema, marginals),
+            fitted.training_,
         )
 
     @classmethod
@@ -174,6 +176,7 @@ class Origin:
             seconds=seconds,
             created=datetime.now(UTC).date().isoformat(),
             studies=self.studies,
+            training=self.training,
         )
 
 
@@ -182,8 +185,8 @@ class Origin:
 #
 # Table, model and ledger are written into a temporary folder beside the target. It is renamed when they are
 # complete. A run that fails before leaves nothing half-written. The evaluation
-# (:mod:`dpsynth.runs.evaluation`) finds them in place. An interrupt during training leaves a *private*
-# checkpoint beside the folder. The same run can continue from it once.
+# (:mod:`dpsynth.runs.evaluation`) finds them in place. Critic steps leave a *private* checkpoint beside the
+# folder every two minutes, and when anything stops them. So a killed run is not lost. The same run can go on.
 
 
 def run(
@@ -212,7 +215,7 @@ def run(
         checkpoint is given up. Noisy statistics of either count, as do those of failed runs, see
         :mod:`dpsynth.runs.spending`.
     resume : bool
-        Go on from the checkpoint that an interrupted run of the same configuration left.
+        Go on from the checkpoint that a run of the same configuration left when it was stopped or killed.
     evaluate : bool
         Whether the table is judged now, as far as the configuration says.
     """
@@ -223,6 +226,8 @@ def run(
         raise InputError(f"{out} holds a complete table. `dpsynth evaluate {out}` evaluates it")
     with claimed(out, force=force, mark=folder.report_json.name):
         checkpoint = folder.checkpoint
+        if resume:
+            storage.mend(checkpoint)
         _check_checkpoint(folder, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config)
@@ -249,7 +254,7 @@ def run(
                     f"more {test.schema.counted}, a larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
-            with _marked(folder, config):
+            with _marked(folder, config, model, say):
                 if resume:
                     # nothing else leaves a checkpoint
                     model = DPWGANGP.resume(checkpoint, train.frame, ledger=ledger, progress=progress)
@@ -367,14 +372,24 @@ def _sample_to(model: Synthesizer, n: int, path: Path) -> tuple[pd.DataFrame, in
 
 
 @contextmanager
-def _marked(folder: RunFolder, config: RunConfig) -> Iterator[None]:
-    """Write into a checkpoint that an interrupt of the block leaves which run it is of."""
+def _marked(
+    folder: RunFolder, config: RunConfig, model: Synthesizer, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Write into the folder of the block's checkpoints which run they are of, before there is any."""
+    if not model.validate().holds_points:
+        yield
+        return
+    storage.make_folder(folder.checkpoint)
+    write_text(folder.checkpoint_config, dump_json(config.to_dict()))
     try:
         yield
-    except KeyboardInterrupt:
+    except Exception:
         if folder.interrupted:
-            write_text(folder.checkpoint_config, dump_json(config.to_dict()))
+            say(f"{folder.checkpoint} holds a private checkpoint. Go on with --resume")
         raise
+    finally:
+        if [entry.name for entry in folder.checkpoint.iterdir()] == [folder.checkpoint_config.name]:
+            shutil.rmtree(folder.checkpoint)
 
 
 def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, force: bool) -> None:
@@ -391,8 +406,8 @@ def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, for
     saved = folder.checkpoint_config
     if not saved.exists():
         raise DataError(
-            f"{folder.checkpoint} holds no {saved.name}: its run was killed while it wrote the checkpoint. "
-            "Give it up with --force and without --resume"
+            f"{folder.checkpoint} holds no {saved.name}: no run wrote it. Give it up with --force, without "
+            "--resume"
         )
     record = read_json(saved)
     if not isinstance(record, dict) or keys_of_fit(record) != config.of_fit():

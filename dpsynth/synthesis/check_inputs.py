@@ -29,6 +29,7 @@ from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Marginals
 from dpsynth.table.identity import near, warn_of_near_identities, warn_of_repeated_persons
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.wgan.history import mostly_noise
 
 # Share of n_public by which the number of rows may differ from it.
 _N_TOLERANCE = 0.1
@@ -200,6 +201,12 @@ def warn_of_flattened(marginals: Marginals | None) -> None:
         OwnerWarning,
         stacklevel=3,
     )
+
+
+def warn_of_noise(history: pd.DataFrame) -> None:
+    """Warn of a training that learned from noise, by its released gradients."""
+    if said := mostly_noise(history):
+        warnings.warn(said, OwnerWarning, stacklevel=3)
 
 
 def outcome_in_noise(schema: Schema, marginals: Marginals | None) -> str | None:

@@ -28,8 +28,9 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
-from dpsynth.synthesis.training import Settings, Training
+from dpsynth.synthesis.training import Settings, Trained, Training
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.wgan.history import TrainingHistory
 
 # ------------------------------------------------------------------------------------------------
 # Plan a fit's parts and their noise from the schema, the options and the number of records alone.
@@ -174,11 +175,11 @@ def read_parts(plan: FitPlan, reading: Reading) -> GeneratorModel:
 
 def train(
     plan: FitPlan, reading: Reading, training: Callable[[GeneratorModel, Settings], Training]
-) -> tuple[GeneratorModel, list[dict[str, float]]]:
+) -> Trained:
     """The model after the training run, if the fit has one, and its history."""
     critic = plan.parts.of(Critic)
     if critic is None:
-        return reading.made, []
+        return reading.made, TrainingHistory()
     STAGES.info("fit: %s", ", ".join(each.name for each in critic.statistics))
     return dataclasses.replace(critic, training=training).read(reading)
 

@@ -11,6 +11,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.wgan.checkpoint import Interrupted
+from dpsynth.wgan.history import TrainingHistory
 
 
 @record
@@ -28,7 +29,7 @@ class SavedFit:
     delta: float
     guarantee: str
     ledger: Ledger
-    history: list[dict[str, float | int]]
+    history: TrainingHistory
     model: GeneratorModel
     parts: Parts
     interrupted: Interrupted | None = None

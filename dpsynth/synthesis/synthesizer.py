@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,7 @@ from dpsynth.synthesis.check_inputs import (
     tell_few_records,
     tell_not_private,
     warn_of_flattened,
+    warn_of_noise,
     warn_of_outcome,
 )
 from dpsynth.synthesis.fit import FitPlan, cost_of, plan_fit, read_parts, train
@@ -43,6 +45,7 @@ from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_par
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
@@ -52,6 +55,7 @@ from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import TableSchema, require_reviewed
+from dpsynth.wgan.history import TrainingHistory, mostly_noise, over_blocks
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"
@@ -77,9 +81,15 @@ class Synthesizer(BaseEstimator, ABC):
         Noisy statistics and their cost. A second ``fit`` adds to it. Its ``delta`` is that of all fits.
     delta_ : float
         Delta of this fit.
-    history_ : list of dict
-        Noise scale, noisy-gradient norm and WGAN critic's score of generated records, by training chunk.
-        With random WGAN critics: mean squared difference of the gradients, 1 is what their noise explains.
+    history_ : DataFrame
+        A row for each generator iteration, a mean over its steps of the WGAN critic, from released quantities
+        alone. ``step`` counts critic steps. ``noise_std`` is the standard deviation of the noise in the
+        released gradient, ``gradient_norm`` its norm, ``noise_share`` the noise's part of the squared norm.
+        ``wasserstein`` estimates the Wasserstein distance between records and generated points from the
+        released gradient. ``wasserstein_error`` is the standard error by the noise, to which that of Poisson
+        samples comes. Neither is there for clipped gradients and ``penalty="data"``. ``penalty`` is the
+        penalty's value at public or generated points. With random WGAN critics: ``difference``, the mean
+        squared difference of the gradients, 1 is what their noise explains. Empty for other generators.
     model_ : GeneratorModel
     n_ : float
         Public or privately counted number of records.
@@ -111,6 +121,7 @@ class Synthesizer(BaseEstimator, ABC):
         ledger: Ledger | str | Path | None = None,
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
+        log_dir: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
         also: Sequence[Part[Any]] = (),
     ) -> Self:
@@ -140,8 +151,12 @@ class Synthesizer(BaseEstimator, ABC):
         accept_n_public : bool
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
-            A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`. Matching of
-            points leaves none: it ends within minutes, and its noisy gradients are not kept.
+            A new folder for a private checkpoint of the critic steps, for `resume`. It is written at their
+            start, every two minutes, after an interrupt or any other failure, and after the last step. Delete
+            it when the model is saved. Matching of points leaves none: it ends within minutes, and its noisy
+            gradients are not kept.
+        log_dir : path, optional
+            Folder for ``history_`` as scalars of TensorBoard while critic steps are made.
         progress : callable, optional
             Called with a `Progress` after every chunk of critic steps. By default a bar is shown in a
             notebook or at a prompt, and nothing in a script.
@@ -199,11 +214,12 @@ class Synthesizer(BaseEstimator, ABC):
                     def training(model: GeneratorModel, settings: Settings) -> Training:
                         public = self._public_generator()
                         saved = partial(self._saved, plan.parts)
-                        return Training(model, settings, public, saved, checkpoint, tell)
+                        return Training(model, settings, public, saved, checkpoint, tell, log_dir)
 
                     model, history = train(plan, reading, training)
                 warn_of_flattened(model.encoder.marginals)
                 warn_of_outcome(model.schema, model.encoder.marginals)
+                warn_of_noise(history.frame)
             return self._finish(model, history, plan.parts)
 
     def sample(
@@ -471,6 +487,20 @@ class Synthesizer(BaseEstimator, ABC):
         self._check_fitted()
         return tuple(study.estimates for study in self.model_.studies)
 
+    @property
+    def training_(self) -> dict[str, Any]:
+        """A training as a report shows it: steps, history, and the bound of each layer. Empty for none."""
+        critic, frame = self._parts.of(Critic), self.history_
+        if critic is None or "noise_share" not in frame:
+            return {}
+        return {
+            "planned": critic.plan.steps,
+            "made": int(frame["step"].iloc[-1]),
+            "rows": {str(name): part.tolist() for name, part in over_blocks(frame).items()},
+            "layers": [asdict(layer) for layer in self._history.layers],
+            "warning": mostly_noise(frame),
+        }
+
     def study(self, name: str) -> Estimates:
         """Return the private estimates of a pre-specified regression.
 
@@ -485,7 +515,7 @@ class Synthesizer(BaseEstimator, ABC):
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
         self._check_fitted()
-        saved = self._saved(self._parts, self.model_, self.history_)
+        saved = self._saved(self._parts, self.model_, self._history)
         # The seed would give the noise away.
         saved = replaced(saved, params=saved.params.model_copy(update={"random_state": None}))
 
@@ -577,8 +607,9 @@ class Synthesizer(BaseEstimator, ABC):
         """Generator of the initial weights, which a released model may disclose."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state])
 
-    def _finish(self, model: GeneratorModel, history: list[dict[str, float]], parts: Parts) -> Self:
-        self.model_, self.history_, self._parts, self._calls = model, history, parts, 0
+    def _finish(self, model: GeneratorModel, history: TrainingHistory, parts: Parts) -> Self:
+        self.model_, self.history_, self._parts, self._calls = model, history.frame, parts, 0
+        self._history = history
         return self
 
     @property
@@ -593,7 +624,7 @@ class Synthesizer(BaseEstimator, ABC):
         self,
         parts: Parts,
         model: GeneratorModel,
-        history: list[dict[str, float]],
+        history: TrainingHistory,
         left: Interrupted | None = None,
     ) -> SavedFit:
         """The content of this fit's file. ``left``: its training, where that was interrupted."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError, RunError
+from dpsynth.errors import InputError
 from dpsynth.files.codec import record
+from dpsynth.files.storage import locked, make_folder, parents_made
 from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.parallel import in_blocks
+from dpsynth.privacy.noise import generator_state
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.privacy.stages import Stage
@@ -24,6 +29,7 @@ from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.table.encoder import Encoder
+from dpsynth.wgan.history import TrainingHistory, latest
 from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 
 # Rows of the bank of public points that training gathers from.
 _BANK_ROWS = 50_000
+#: Seconds between checkpoints.
+CHECKPOINT_SECONDS = 120.0
 
 
 #: What a training run is made with.
@@ -50,12 +58,15 @@ class Progress:
         Critic steps made and to be made. With matched points, these are random critics, in proportion to the
         iterations.
     metrics : dict
-        The last record of the history.
+        The last row of the history.
+    estimate : (float, float), optional
+        Mean of the last estimates of the Wasserstein distance, and its standard error, if there are any.
     """
 
     step: int
     total: int
     metrics: dict[str, float]
+    estimate: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,15 +80,18 @@ class Training:
     saved : callable
         Returns what a checkpoint keeps, from model, history and unfinished training.
     checkpoint : path, optional
-        Folder for a private checkpoint after an interrupt.
+        Folder for a private checkpoint, written every `CHECKPOINT_SECONDS` and when the training stops.
+    log_dir : path, optional
+        Folder for the history as scalars of TensorBoard.
     """
 
     model: GeneratorModel
     settings: Settings
     initial_rng: np.random.Generator
-    saved: Callable[[GeneratorModel, list[dict[str, float]], Interrupted], SavedFit]
+    saved: Callable[[GeneratorModel, TrainingHistory, Interrupted], SavedFit]
     checkpoint: str | Path | None = None
     progress: Callable[[Progress], None] | None = None
+    log_dir: str | Path | None = None
 
     def release(self, plan: Plan, *, stage: Stage | None = None, state: Any = None) -> CriticRelease[Trained]:
         """The critic steps as a release, continued from ``state``."""
@@ -87,11 +101,14 @@ class Training:
 
         words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
         resumed = state is not None
-        return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage, resumed=resumed)
+        patient = isinstance(self.settings, TrainingSettings) and self.settings.patience is not None
+        return CriticRelease(
+            plan=plan, sensitivity=words, train=train, stage=stage, resumed=resumed, may_stop=patient
+        )
 
 
 #: A model with a trained generator, and the history of its training.
-Trained = tuple[GeneratorModel, list[dict[str, float]]]
+Trained = tuple[GeneratorModel, TrainingHistory]
 
 
 def train_generator(
@@ -100,9 +117,15 @@ def train_generator(
     """The model with a generator or matched points, and its history. Arguments are `trained_state`'s."""
     if isinstance(training.settings, MatchingSettings):
         return _match(records, plan, rng, training, training.settings)
-    trained = trained_state(records, plan, rng, training, state)
-    made = Generated(trained.generator, training.settings.latent, training.settings.latent_law)
-    return dataclasses.replace(training.model, sampler=made), trained.history
+    return with_generator(
+        training.model, trained_state(records, plan, rng, training, state), training.settings
+    )
+
+
+def with_generator(model: GeneratorModel, state: TrainingState, settings: TrainingSettings) -> Trained:
+    """The model with the generator of a training."""
+    made = Generated(state.generator, settings.latent, settings.latent_law)
+    return dataclasses.replace(model, sampler=made), TrainingHistory.of(state.history, state.layers)
 
 
 # Rows that go through the generator at once: its layers then stay in the processor's cache.
@@ -191,7 +214,9 @@ def _match(
             "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
             "kept, so the fit cannot go on. Another fit uses privacy budget again"
         ) from None
-    return dataclasses.replace(training.model, sampler=Matched(found)), history
+    return dataclasses.replace(training.model, sampler=Matched(found)), TrainingHistory.of(
+        pd.DataFrame(history)
+    )
 
 
 def trained_state(
@@ -202,33 +227,78 @@ def trained_state(
     from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
     from dpsynth.wgan.training import TrainingRun, initial_state
 
-    model, settings = training.model, training.settings
+    model, settings, checkpoint = training.model, training.settings, training.checkpoint
     if isinstance(settings, MatchingSettings):
         raise InputError("matched points have no trained WGAN critic: use DPWGANGP")
-    bank = None
-    if settings.penalty == "public":
-        bank = independent_points(model.encoder, _BANK_ROWS, rng)
-
-    def on_chunk(current: TrainingState, total: int) -> None:
-        if training.progress is not None:
-            scale = settings.critic_steps
-            training.progress(Progress(current.step * scale, total * scale, current.history[-1]))
-
+    start: str | None = generator_state(rng)
     # Read now: on an interrupt there may be no time, or no workers.
-    table = {} if training.checkpoint is None else recognised(records)
+    table = {} if checkpoint is None else recognised(records)
+    written = time.monotonic()
 
-    def on_interrupt(current: TrainingState) -> None:
-        if training.checkpoint is not None:
-            left = Interrupted.of(current, plan, settings, table)
-            write_checkpoint(training.checkpoint, training.saved(model, current.history, left))
+    def keep(current: TrainingState) -> None:
+        nonlocal written
+        if checkpoint is not None:
+            left = Interrupted.of(current, plan, settings, table, start)
+            history = TrainingHistory.of(current.history, current.layers)
+            write_checkpoint(checkpoint, training.saved(model, history, left))
+            written = time.monotonic()
 
-    layout = model.encoder.layout
     if state is None:
-        state = initial_state(layout, settings, training.initial_rng)
-    try:
+        state = initial_state(model.encoder.layout, settings, training.initial_rng)
+    with ExitStack() as held:
+        log = held.enter_context(_scalars(training.log_dir))
+        if checkpoint is not None:
+            held.enter_context(parents_made(Path(checkpoint)))
+            held.enter_context(locked(checkpoint))  # so that nobody goes on from it meanwhile
+        keep(state)
+        bank = None
+        if settings.penalty == "public":
+            bank = independent_points(model.encoder, _BANK_ROWS, rng)
         points = _encoded(records, model.encoder, rng)
-    except (KeyboardInterrupt, RunError):
-        on_interrupt(state)
-        raise
-    trainer = TrainingRun(points, layout, settings, plan, bank=bank)
-    return trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)
+
+        def on_chunk(current: TrainingState, total: int) -> None:
+            if time.monotonic() - written >= CHECKPOINT_SECONDS:
+                keep(current)
+            log(current.history)
+            if training.progress is not None:
+                row = {str(name): float(value) for name, value in current.history.iloc[-1].items()}
+                steps, most = (n * settings.critic_steps for n in (current.step, total))
+                training.progress(Progress(steps, most, row, latest(current.history)))
+
+        trainer = TrainingRun(points, model.encoder.layout, settings, plan, bank=bank)
+        state = trainer.run(rng, state=state, on_chunk=on_chunk, on_stop=keep)
+        state = dataclasses.replace(state, layers=trainer.layer_bounds(state))
+        start = None  # no noise is to come, so none is kept
+        keep(state)
+    return state
+
+
+@contextmanager
+def _scalars(folder: str | Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Give what writes a history's new rows for TensorBoard, for their owner alone, if there is a folder."""
+    if folder is None:
+        yield lambda history: None
+        return
+    import tensorflow as tf
+
+    make_folder(Path(folder))
+    writer, done = tf.summary.create_file_writer(str(folder)), 0
+    # what `tf.summary.scalar` writes, which needs TensorBoard itself
+    plugin = tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+    metadata = tf.compat.v1.SummaryMetadata(plugin_data=plugin)
+
+    def write(history: pd.DataFrame) -> None:
+        nonlocal done
+        with writer.as_default():
+            for row in history.iloc[done:].to_dict("records"):
+                for name, value in row.items():
+                    if name != "step":
+                        scalar = tf.constant(value, tf.float32)
+                        tf.summary.write(str(name), scalar, step=int(row["step"]), metadata=metadata)
+        done = len(history)
+        writer.flush()
+
+    try:
+        yield write
+    finally:
+        writer.close()

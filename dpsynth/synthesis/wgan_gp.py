@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,15 @@ from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.files.codec import record
+from dpsynth.files.storage import locked, mend
 from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.noise import generator_at
 from dpsynth.privacy.records import PartitionedRecords, Records
 from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.progress import shown_progress, training_bar
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.check_inputs import conformed
+from dpsynth.synthesis.check_inputs import conformed, warn_of_noise
 from dpsynth.synthesis.fit import cost_of
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
@@ -29,7 +32,7 @@ from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts, Reading
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
-from dpsynth.synthesis.training import Progress, Training
+from dpsynth.synthesis.training import Progress, Training, with_generator
 from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.settings import TrainingSettings
@@ -208,44 +211,60 @@ class DPWGANGP(Synthesizer):
         *,
         ledger: Ledger | str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
+        log_dir: str | Path | None = None,
     ) -> Self:
-        """Continue an interrupted ``fit`` on the same table. The ledger already holds its whole cost.
+        """Continue a ``fit`` that was stopped, on the same table. The ledger already holds its whole cost.
 
-        A checkpoint can be used once. Two continuations would release more than the ledger says.
+        On the computer on which it ran, the result is that of a fit without a stop, bit for bit: the noise
+        goes on where it was. While a fit goes on, nobody else can use its checkpoint. A checkpoint from
+        another computer goes on with other noise, since sums that are rounded differently must not get the
+        same. So does a copy of a checkpoint that has gone on, which pays again. A checkpoint after the last
+        step gives the fit again.
 
         Parameters
         ----------
         checkpoint : path
-            The folder that the interrupted ``fit`` wrote.
+            The folder that ``fit`` wrote. Checkpoints of this fit replace it.
         frame : DataFrame or PartitionedRecords
             The same private table.
         ledger : Ledger or path, optional
             Ledger's file in which the interrupted fit posted, by default where it was then. The fit has paid
             there. A copy of its checkpoint pays now.
-        progress : callable, optional
+        progress, log_dir
+            As for `fit`.
 
         Raises
         ------
         DataError
-            If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
+            If the folder holds no checkpoint, a damaged one, one that was given up or one of another table.
         InputError, PrivacyError
-            As `fit` does for the ledger's file, or if that does not hold the interrupted fit.
+            As `fit` does for the ledger's file, or if that does not hold the interrupted fit. If the fit is
+            still going on.
         """
         load_tensorflow_quietly()
-        from dpsynth.wgan.checkpoint import read_checkpoint, take_checkpoint
+        from dpsynth.wgan.checkpoint import read_checkpoint, take_checkpoint, this_computer
 
         def conform(saved: SavedFit) -> Records:
             return conformed(saved.model.schema, frame)
 
+        mend(Path(checkpoint))
         saved, left = read_checkpoint(checkpoint, SavedFit)
+        if left.start is None:  # all steps were made, so nothing is read and nothing posted
+            state = left.state_with(saved.history.frame)
+            model, _ = with_generator(saved.model, state, left.settings)
+            return cls._of(saved)._finish(model, saved.history, saved.parts)
         named = Ledger.named(ledger or left.ledger)
         ledger = saved.ledger if named is None or named.file is None else named
         cost = cost_of(saved.model.schema, saved.params)
-        with ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
+        with locked(checkpoint), ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
             saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
-            self, state = cls._of(saved), left.state_with(saved.history)
+            self, state = cls._of(saved), left.state_with(saved.history.frame)
             self.ledger_ = ledger
-            rng = self._generator(len(ledger.entries), left.step + 1)
+            if ledger.pays_again or left.computer != this_computer():
+                rng = self._generator(len(ledger.entries), left.step + 1)
+                state = replace(state, noise=None)
+            else:
+                rng = generator_at(str(left.start))
             with shown_progress(progress, training_bar) as tell:
                 training = Training(
                     saved.model,
@@ -254,7 +273,9 @@ class DPWGANGP(Synthesizer):
                     partial(self._saved, saved.parts),
                     checkpoint,
                     tell,
+                    log_dir,
                 )
                 steps = training.release(left.plan, state=state)
                 model, history = ledger.resume(steps, records, rng)
+            warn_of_noise(history.frame)
         return self._finish(model, history, saved.parts)

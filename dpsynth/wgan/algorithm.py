@@ -90,7 +90,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.wgan.norms import norm_bound_nearby, project, spectral_norm_bound
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds, penalty_radii
+from dpsynth.wgan.theorems import Activation, Domain, LayerBounds, allocate, gradient_bounds, penalty_radii
 
 # ------------------------------------------------------------------------------------------------
 # The critic of Algorithm 1 (Pedersen 2022, section 3.3) and the gradients it needs.
@@ -203,16 +203,19 @@ class ProvedScales:
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
         """Centres and stds, flat lists."""
-        settings = self.settings
-        domain = Domain.from_layout(self.layout)
-        norms = self.norms(weights)
-        bounds = gradient_bounds(  # line 5
-            weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
-        )
+        settings, norms = self.settings, self.norms(weights)
+        bounds = self.bounds(weights, norms)  # line 5
         extra = None
         if settings.penalty == "data":
             extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]  # line 6
         return allocate(bounds, self.noise_shape, extra_radii=extra)  # line 7, where bounds add
+
+    def bounds(self, weights: Weights, norms: list[Any]) -> list[LayerBounds]:
+        """Box and ball of each layer."""
+        settings, domain = self.settings, Domain.from_layout(self.layout)
+        return gradient_bounds(
+            weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
+        )
 
     def norms(self, weights: Weights) -> list[Any]:
         """Upper bounds of the spectral norms of the critic's matrices."""
@@ -355,7 +358,16 @@ class GraphDraws(HostDraws):
 # Lines 4 to 19: one generator iteration of Algorithm 1, corrected, as tensor functions.
 
 State = dict[str, Any]
-METRICS = ("noise_std", "gradient_norm", "score_generated")
+#: What an iteration records, the mean over its critic steps: functions of released quantities alone.
+METRICS = (
+    "noise_std",
+    "noise_share",
+    "gradient_norm",
+    "penalty",
+    "score_generated",
+    "wasserstein",
+    "wasserstein_error",
+)
 
 
 class TensorOps:
@@ -406,6 +418,12 @@ def adam_start(values: list[Any]) -> State:
     return {"count": np.float32(0.0), "first": zeros, "second": [z.copy() for z in zeros]}
 
 
+def _slopes(weights: Weights, deltas: Any) -> Any:
+    """``||grad_x D||`` (3.31) from the deltas of the first layer, shape (n,)."""
+    slope = tf.matmul(deltas, weights[0][0], transpose_b=True)
+    return tf.sqrt(tf.reduce_sum(slope * slope, axis=1) + 1e-12)
+
+
 @dataclass(frozen=True)
 class Step:
     """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
@@ -436,19 +454,35 @@ class Step:
     def __call__(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any
     ) -> tuple[State, Any]:
-        """State after one iteration and its `METRICS` (released quantities only), shape (3,)."""
+        """State after one iteration and its `METRICS` (released quantities only), shape (7,)."""
 
         n_critic = self.settings.critic_steps
         started = self.starting_from(state)
 
         # A loop rather than n_c copies: the program compiles in a fraction of the time and runs as fast.
-        def critic_loop(j: Any, state: State, _: Any) -> Any:
-            return j + 1, *started._critic_update(state, data, bank, chunk, step, j)
+        def critic_loop(j: Any, state: State, total: Any) -> Any:
+            state, row = started._critic_update(state, data, bank, chunk, step, j)
+            return j + 1, state, total + row
 
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         # line 4
-        _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
-        return self.updated_generator(state, chunk, step), metrics
+        _, state, total = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
+        means = total / n_critic
+        error = tf.sqrt(means[-1:] / n_critic)  # of a mean of independent estimates
+        return self.updated_generator(state, chunk, step), tf.concat([means[:-1], error], axis=0)
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """Names of the `METRICS` that these settings have.
+
+        A clipped gradient, and one with a penalty at records in it, is not that of the mean score: there is
+        no estimate of the Wasserstein distance.
+        """
+        settings = self.settings
+        without = {"penalty"} if settings.penalty == "none" else set()
+        if settings.penalty == "data" or settings.clip_norm is not None:
+            without |= {"wasserstein", "wasserstein_error"}
+        return tuple(name for name in METRICS if name not in without)
 
     def starting_from(self, state: State) -> Self:
         """This step with noise scales whose norms of matrices are found once, at the state's critic."""
@@ -466,7 +500,7 @@ class Step:
 
     def noisy_gradient(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
-    ) -> tuple[list[Any], Any, Any]:
+    ) -> tuple[list[Any], Any]:
         """Noisy gradient of the critic's step ``j`` (lines 5 to 15): ``-R / B`` with the R of `Step`.
 
         The gradient at generated and at public points, post-processing, is added to it.
@@ -475,10 +509,8 @@ class Step:
         -------
         gradient : list of float32 tensors
             Flat, shaped like the critic's arrays.
-        noise_std : scalar tensor
-            Standard deviation of the noise in the whole gradient.
-        score : scalar tensor
-            Mean score of the generated records.
+        metrics : tensor of shape (7,)
+            `METRICS`, with the square of the last one.
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
@@ -493,7 +525,7 @@ class Step:
         coefficients = self.coefficients(weights, inputs, deltas, sampled)
         gradient = self.sum_of_gradients(weights, inputs, deltas, coefficients, index)
 
-        noise_std = tf.zeros([])
+        noise_std = error = tf.zeros([])
         if settings.penalty == "data":  # the penalty of line 12
             penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
             gradient = [g + tf.cast(p / batch, g.dtype) for g, p in zip(gradient, penalty, strict=True)]
@@ -515,15 +547,25 @@ class Step:
                 for s, g in zip(stds, gradient, strict=True)
             )
             noise_std = z * tf.sqrt(variance) / batch
+            error = z * tf.norm(stds[-1] * weights[-1][0]) / batch
         gradient = [tf.cast(g, tf.float32) for g in gradient]
+        square = sum(tf.reduce_sum(g * g) for g in gradient)
+        # The last layer has no bias, so its weights times their gradient are the critic's loss.
+        estimate = -tf.reduce_sum(weights[-1][0] * gradient[-1])
+        loss = tf.zeros([])
         if settings.penalty == "public":  # lines 11 and 12 at points made without records
             mix = chunk["mix"][step, j][:, None]
             points = mix * fake + (1.0 - mix) * (tf.gather(bank, chunk["pair"][step, j]) - self._center)
             ones = tf.fill([n_fake], np.float32(1.0 / n_fake))
-            penalty = self._penalty_gradient(weights, points, ones)
+            loss, penalty = self._penalty_gradient(weights, points, ones)
             gradient = [g + p for g, p in zip(gradient, penalty, strict=True)]
-
-        return gradient, noise_std, tf.reduce_mean(scores[n_real:])
+        if settings.penalty == "data":  # shown at generated points, since its value at records is private
+            loss = settings.penalty_weight * tf.reduce_mean(
+                tf.square(_slopes(weights, deltas[0][n_real:]) - 1.0)
+            )
+        share = noise_std**2 / tf.maximum(square, 1e-30)
+        score = tf.reduce_mean(scores[n_real:])
+        return gradient, tf.stack([noise_std, share, tf.sqrt(square), loss, score, estimate, error**2])
 
     def coefficients(self, weights: Weights, inputs: list[Any], deltas: list[Any], sampled: Any) -> Any:
         """Coefficient of each row's gradient: -1 / B for a sampled record, 1 / n for a generated point.
@@ -552,9 +594,8 @@ class Step:
     def _critic_update(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
     ) -> tuple[State, Any]:
-        gradient, noise_std, score = self.noisy_gradient(state, data, bank, chunk, step, j)
-        norm = tf.sqrt(sum(tf.reduce_sum(g * g) for g in gradient))
-        return self.updated_critic(state, gradient), tf.stack([noise_std, norm, score])
+        gradient, metrics = self.noisy_gradient(state, data, bank, chunk, step, j)
+        return self.updated_critic(state, gradient), metrics
 
     def updated_critic(self, state: State, gradient: list[Any]) -> State:
         """State after Adam (line 16) and the projection, which read released quantities only."""
@@ -574,8 +615,8 @@ class Step:
         weights = unflatten(critic, output_bias=False)
         return flatten([(project(w, bjorck_steps=self.settings.bjorck_steps), b) for w, b in weights])
 
-    def _penalty_gradient(self, weights: Weights, points: Any, coefficients: Any) -> list[Any]:
-        """Gradient of ``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2`` (line 12), flat.
+    def _penalty_gradient(self, weights: Weights, points: Any, coefficients: Any) -> tuple[Any, list[Any]]:
+        """``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2`` (line 12) and its gradient, flat.
 
         In the type of the coefficients.
         """
@@ -585,10 +626,9 @@ class Step:
             tape.watch(flat)
             watched = unflatten(flat, output_bias=False)
             _, _, deltas = critic_pass(watched, points, self.activation)
-            slope = tf.matmul(deltas[0], watched[0][0], transpose_b=True)  # grad_x D (3.31)
-            norm = tf.sqrt(tf.reduce_sum(slope * slope, axis=1) + 1e-12)
+            norm = _slopes(watched, deltas[0])
             loss = self.settings.penalty_weight * tf.reduce_sum(coefficients * tf.square(norm - 1.0))
-        return tape.gradient(loss, flat, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return loss, tape.gradient(loss, flat, unconnected_gradients=tf.UnconnectedGradients.ZERO)
 
     def _data_penalty(
         self,
@@ -605,7 +645,7 @@ class Step:
         partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)  # line 10
         mix = chunk["mix"][step, j][:, None]
         points = mix * real + (1.0 - mix) * (partner - self._center)  # line 11
-        return self._penalty_gradient(weights, points, tf.cast(sampled, tf.float64))
+        return self._penalty_gradient(weights, points, tf.cast(sampled, tf.float64))[1]
 
     def updated_generator(self, state: State, chunk: dict[str, Any], step: Any) -> State:
         """State after a step of the generator against the released critic (lines 18 and 19)."""

@@ -1,9 +1,10 @@
-"""Private checkpoints of an interrupted training run: JSON and arrays, usable once."""
+"""Private checkpoints of a training run, from which it goes on bit for bit: JSON and arrays, usable once."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,18 +26,28 @@ from dpsynth.wgan.settings import TrainingSettings
 if TYPE_CHECKING:
     from dpsynth.wgan.training import TrainingState
 
+# The second is what `dpsynth.runs.spending` makes of the first when it is given up.
 _NAME, _USED = "checkpoint.json", "checkpoint.used.json"
-_NOTE = "PRIVATE: this folder holds the state of an unfinished run. Keep it with the data; do not share it.\n"
+_NOTE = (
+    "PRIVATE: this folder holds the state of a training and of the generator of its noise. Whoever reads it "
+    "can take the noise away. Keep it with the data. Do not share it. Delete it when the model is saved.\n"
+)
+#: what a run writes into the folder beside a checkpoint, and what stays when the checkpoint is replaced
+MARK = "run.json"
 
 
 @codec.record
 @dataclass(frozen=True, eq=False)
 class Interrupted:
-    """An unfinished training.
+    """An unfinished training, or one that is finished and has no noise to come.
 
     ``table``: salt and digest of its records.
-    ``step``: generator steps so far.
+    ``step``: generator iterations so far.
     ``state``: weights and Adam averages, flattened in the order of their names, as `_nest` reads them.
+    ``start``, ``noise``: states of the noise's generator before the records were encoded, and now. With them
+        the training goes on as if it had not stopped. They are secret.
+    ``computer``: where it ran. Elsewhere products round differently, and noise must not come twice for sums
+        that differ.
     ``ledger``: the file in which its fit posted, if it has one.
     """
 
@@ -45,23 +56,41 @@ class Interrupted:
     settings: TrainingSettings
     step: int
     state: tuple[NDArray[np.float32], ...]
+    start: str | None = None
+    noise: str | None = None
+    computer: str = ""
     ledger: str | None = None
 
     @classmethod
     def of(
-        cls, state: TrainingState, plan: Plan, settings: TrainingSettings, table: dict[str, str]
+        cls,
+        state: TrainingState,
+        plan: Plan,
+        settings: TrainingSettings,
+        table: dict[str, str],
+        start: str | None = None,
     ) -> Interrupted:
         """The part of a training that is kept beside its history. ``table``: its `recognised`."""
         import tensorflow as tf
 
         flat = tuple(np.asarray(a) for a in tf.nest.flatten(state.arrays))
-        return cls(table, plan, settings, state.step, flat)
+        noise = None if start is None else state.noise
+        return cls(table, plan, settings, state.step, flat, start, noise, this_computer())
 
-    def state_with(self, history: list[dict[str, float]]) -> TrainingState:
+    def state_with(self, history: pd.DataFrame) -> TrainingState:
         """The state to go on from."""
         from dpsynth.wgan.training import TrainingState
 
-        return TrainingState(_nest(self.state, self.settings), self.step, history)
+        return TrainingState(_nest(self.state, self.settings), self.step, history, self.noise)
+
+
+def this_computer() -> str:
+    """Machine, cores and libraries, which decide how sums are rounded."""
+    import tensorflow as tf
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    kinds = [device.device_type for device in tf.config.list_physical_devices()]
+    return f"{platform.node()} {platform.machine()} {cores} {kinds} {np.__version__} {tf.__version__}"
 
 
 class Saved(Protocol):
@@ -76,12 +105,26 @@ Fit = TypeVar("Fit", bound=Saved)
 
 
 def check_target(path: str | Path) -> None:
-    """Refuse a folder that a checkpoint would replace although it is not an earlier checkpoint."""
+    """Refuse a folder that is no earlier checkpoint, or that of a training that has not ended."""
     path = Path(path)
     if path.is_file():
         raise InputError(f"checkpoint {path} is a file: name a folder")
-    if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in (_NAME, _USED)):
+    if not path.is_dir():
+        return
+    names = {entry.name for entry in path.iterdir()}
+    if not names & {_NAME, _USED} and names - {MARK}:
         raise InputError(f"checkpoint {path} holds other files: name a new folder")
+    if _NAME in names and _is_unfinished(path):
+        raise InputError(
+            f"checkpoint {path} holds a training that has not ended. Go on with DPWGANGP.resume, or name "
+            "another folder"
+        )
+
+
+def _is_unfinished(path: Path) -> bool:
+    record = storage.read_json(path / _NAME)
+    left = record.get("interrupted") if isinstance(record, dict) else None
+    return not isinstance(left, dict) or left.get("start") is not None
 
 
 def table_digest(records: Records, salt: str) -> str:
@@ -108,22 +151,23 @@ def _hashes(table: CodedTable, first: int) -> NDArray[np.uint64]:
 
 
 def write_checkpoint(path: str | Path, saved: Saved) -> None:
-    """Write a fit with its `Interrupted` training, atomically."""
+    """Write a fit with its `Interrupted` training, atomically, in the place of an earlier one."""
+    mark = Path(path) / MARK
 
     def fill(folder: Path) -> None:
         codec.write(folder, "checkpoint", saved)
         write_text(folder / "README.txt", _NOTE)
+        if mark.is_file():
+            write_text(folder / MARK, mark.read_text(encoding="utf-8"))
 
     storage.write_folder(path, fill, replace=True)
 
 
 def read_checkpoint(path: str | Path, kind: type[Fit]) -> tuple[Fit, Interrupted]:
-    """Read a checkpoint that is not used up, and its training, and leave it as it is."""
+    """Read a checkpoint that nobody has given up, and its training."""
     path = Path(path)
     if (path / _USED).exists() and not (path / _NAME).exists():
-        raise DataError(
-            f"{path} has been resumed before: a second continuation would cost more than the ledger says"
-        )
+        raise DataError(f"{path} was given up: nothing goes on from it any more")
     saved = codec.read(path, "checkpoint", kind)
     if saved.interrupted is None:
         raise storage.damaged(path, "checkpoint", "its training is absent")
@@ -133,11 +177,11 @@ def read_checkpoint(path: str | Path, kind: type[Fit]) -> tuple[Fit, Interrupted
 def take_checkpoint(
     path: str | Path, kind: type[Fit], conform: Callable[[Fit], Records]
 ) -> tuple[Fit, Interrupted, Records]:
-    """Read a checkpoint, see that it is of this table, and mark it as used.
+    """Read a checkpoint, and see that it is of this table.
 
-    ``conform`` gives the conformed records. An error in it leaves the checkpoint unused.
+    The caller holds the folder's lock. So nobody else goes on from it until there is a new one in its place.
+    ``conform`` gives the conformed records.
     """
-    path = Path(path)
     saved, left = read_checkpoint(path, kind)
     records = conform(saved)
     with records.opened():  # compared with what is as private
@@ -146,7 +190,6 @@ def take_checkpoint(
         raise DataError(
             f"{path} was left by a run on another table: resume with the same records in their order"
         )
-    os.replace(path / _NAME, path / _USED)
     return saved, left, records
 
 

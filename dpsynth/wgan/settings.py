@@ -52,6 +52,9 @@ class TrainingSettings:
         Width of the latent input.
     latent_law : {"normal", "uniform"}
         ``uniform`` is U(0, 1) as in Pedersen (2022).
+    patience : int or None
+        Stop after so many generator iterations in which no estimate of the Wasserstein distance was beyond
+        twice its standard error. The rule reads noisy statistics alone. The cost stays that of all steps.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class TrainingSettings:
     average: float = Field(default=0.99, ge=0, lt=1)
     latent: int = Field(default=32, ge=1)
     latent_law: Literal["normal", "uniform"] = "normal"
+    patience: int | None = Field(default=None, ge=1)
 
     @field_validator("critic_hidden", "generator_hidden", mode="before")
     @classmethod
@@ -90,6 +94,11 @@ class TrainingSettings:
             )
         if self.clip_norm is not None and self.penalty == "data":
             raise ValueError("penalty must be 'none' or 'public' with clip_norm, got 'data'")
+        if self.patience is not None and (self.clip_norm is not None or self.penalty == "data"):
+            raise ValueError(
+                "patience needs the estimate of the Wasserstein distance, which clip_norm and penalty 'data' "
+                "do not leave"
+            )
         return self
 
 

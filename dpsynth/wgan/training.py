@@ -1,23 +1,24 @@
 """The loop of Algorithm 1 (Pedersen 2022), lines 1 and 3: one XLA program of many steps, called in chunks.
 
-Private state (weights, Adam's averages) leaves the program only at chunk boundaries. The history holds
-functions of released quantities: the noise's scale, the norm of the noisy gradient and the critic's mean
-score of generated records. Losses on real batches and realised batch sizes are never kept.
+Private state (weights, Adam's averages, the noise's generator) leaves the program only at chunk boundaries.
+The history holds functions of released quantities (`METRICS`). The critic's loss is read off the noisy
+gradient. Losses on real batches and realised batch sizes are never kept.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 
 from dpsynth.errors import RunError
-from dpsynth.privacy.noise import NoiseStream
+from dpsynth.privacy.noise import NoiseStream, generator_at, generator_state
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import (
@@ -27,13 +28,17 @@ from dpsynth.wgan.algorithm import (
     DrawShapes,
     GraphDraws,
     HostDraws,
+    ProvedScales,
     State,
     Step,
     adam_start,
+    critic_pass,
     noise_scales,
 )
-from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
+from dpsynth.wgan.history import BEYOND, LayerBound, quiet
+from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.theorems import LayerBounds
 
 # Bytes of points that the program holds. Of more, each chunk has those that it samples.
 _HELD = 1 << 30
@@ -41,6 +46,8 @@ _HELD = 1 << 30
 # most, so that progress is visible.
 _CHUNK_FLOATS = 1 << 22
 _CHUNK_STEPS = 250
+# Generated points at which the bounds are compared with gradients.
+_LOOKED_AT = 1000
 
 
 @dataclass
@@ -48,12 +55,17 @@ class TrainingState:
     """Everything needed to continue, private except for its released weights, so it stays with the data.
 
     ``arrays``: critic, generator, their Adam averages, and the generator's average.
-    ``history``: one record a chunk: ``step`` (critic steps so far) and the means of `METRICS`.
+    ``step``: generator iterations so far.
+    ``history``: a row for each: ``step`` (critic steps so far), the recorded `METRICS`, and learning rates.
+    ``noise``: where the noise goes on, as `generator_state` has it. None before the first chunk.
+    ``layers``: bounds at the last weights, once the training is at its end.
     """
 
     arrays: State
     step: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: pd.DataFrame = field(default_factory=pd.DataFrame)
+    noise: str | None = None
+    layers: tuple[LayerBound, ...] = ()
 
     @property
     def generator(self) -> Weights:
@@ -116,24 +128,47 @@ def build_step(
 
 @functools.lru_cache(maxsize=8)
 def compile_loop(step: Step) -> Callable[..., Any]:
-    """``loop(state, data, bank, chunk, limit) -> (state, metrics)`` as one XLA program.
+    """``loop(state, data, bank, chunk, limit) -> (state, metrics, done)`` as one XLA program.
+
+    It makes ``limit`` iterations, or fewer if the settings have a ``patience``: ``chunk["quiet"]`` iterations
+    went before without an estimate beyond twice its error. The rule reads released numbers alone.
 
     Runs that differ only in their records, noise multiplier or seed share one program. So a second fit of the
     same shape compiles nothing. Runs share a program if their steps are equal (all their parts are frozen).
     """
-    rows = step.draws.shapes.steps
+    rows, patience = step.draws.shapes.steps, step.settings.patience
+    estimate, error = METRICS.index("wasserstein"), METRICS.index("wasserstein_error")
 
     @tf.function(jit_compile=True, autograph=False)
     def loop(state: State, data: Any, bank: Any, chunk: dict[str, Any], limit: Any) -> Any:
-        def body(i: Any, state: State, metrics: Any) -> Any:
+        def body(i: Any, state: State, metrics: Any, calm: Any) -> Any:
             state, row = step(state, data, bank, chunk, i)
-            return i + 1, state, tf.tensor_scatter_nd_update(metrics, [[i]], row[None])
+            calm = tf.where(row[estimate] > BEYOND * row[error], 0, calm + 1)
+            return i + 1, state, tf.tensor_scatter_nd_update(metrics, [[i]], row[None]), calm
 
-        start = (tf.constant(0), state, tf.zeros([rows, len(METRICS)]))
-        _, state, metrics = tf.while_loop(lambda i, *_: i < limit, body, start)
-        return state, metrics
+        def goes_on(i: Any, _: Any, __: Any, calm: Any) -> Any:
+            return i < limit if patience is None else (i < limit) & (calm < patience)
+
+        start = (tf.constant(0), state, tf.zeros([rows, len(METRICS)]), chunk["quiet"])
+        done, state, metrics, _ = tf.while_loop(goes_on, body, start)
+        return state, metrics, done
 
     return loop
+
+
+def _intervals(layer: LayerBounds) -> list[tuple[Any, Any]]:
+    return list(zip(layer.lo or (), layer.hi or (), strict=True))
+
+
+def has_ended(state: TrainingState, plan: Plan, settings: TrainingSettings) -> bool:
+    """Whether a training has made the plan's steps, or stopped early by its ``patience``."""
+    if settings.patience is not None and quiet(state.history) >= settings.patience:
+        return True
+    return state.step >= plan.steps // settings.critic_steps
+
+
+class _Diverged(RunError):
+    """A training that would diverge again."""
 
 
 class TrainingRun:
@@ -161,7 +196,7 @@ class TrainingRun:
             in_graph = bool(tf.config.list_physical_devices("GPU"))
         # TF32 products round at 1e-3, outside what the bounds are widened for.
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        self.layout, self.settings = layout, settings
+        self.layout, self.settings, self.plan = layout, settings, plan
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has
         # (deviation 14 of `dpsynth.wgan.algorithm`).
@@ -190,21 +225,26 @@ class TrainingRun:
         initial_rng: np.random.Generator | None = None,
         state: TrainingState | None = None,
         on_chunk: Callable[[TrainingState, int], None] | None = None,
-        on_interrupt: Callable[[TrainingState], None] | None = None,
+        on_stop: Callable[[TrainingState], None] | None = None,
     ) -> TrainingState:
-        """Train to the plan's end.
+        """Train to the plan's end, or until the settings' ``patience`` is at its end.
 
         ``rng``: source of noise and Poisson samples, secret.
         ``initial_rng``: source of the initial weights. Never ``rng``: after few steps they can be read off a
             released generator, and would show outputs of the generator that draws the noise.
-        ``state``: where to continue.
+        ``state``: where to continue. Its noise goes on where it stopped, so the result is that of a run
+            without a stop, bit for bit on the same computer.
         ``on_chunk``: called after every chunk with the state and the total number of generator steps.
-        ``on_interrupt``: called with the last finished state when the user interrupts. The interrupt is
-            raised again.
+        ``on_stop``: called with the last finished state when the user interrupts or anything else fails, also
+            in ``on_chunk``. The exception is raised again.
         """
         if state is None:
             start = initial_rng if initial_rng is not None else np.random.default_rng()
             state = initial_state(self.layout, self.settings, start)
+        if state.noise is None:
+            state = replace(state, noise=generator_state(rng))
+        else:
+            rng = generator_at(state.noise)
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
@@ -212,23 +252,64 @@ class TrainingRun:
             self._check_projected(state.arrays["critic"])
         try:
             with NoiseStream(self._drawn, rng) as stream:
-                while state.step < self.n_steps:  # line 3
+                while not has_ended(state, self.plan, self.settings):  # line 3
                     limit = min(self.step.draws.shapes.steps, self.n_steps - state.step)
-                    chunk = {name: tf.constant(a) for name, a in next(stream).items()}
+                    drawn, noise = next(stream)
+                    chunk = {name: tf.constant(a) for name, a in drawn.items()}
                     chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)
+                    chunk["quiet"] = tf.constant(quiet(state.history), tf.int32)
                     data = chunk.pop("data", self._data)
-                    arrays, metrics = self._loop(arrays, data, self._bank, chunk, tf.constant(limit))
-                    state = self._advance(state, arrays, metrics[:limit].numpy().mean(axis=0), limit)
+                    arrays, metrics, done = self._loop(arrays, data, self._bank, chunk, tf.constant(limit))
+                    state = self._advance(state, arrays, metrics.numpy()[: int(done)], noise)
                     if on_chunk is not None:
                         on_chunk(state, self.n_steps)
-        except (KeyboardInterrupt, RuntimeError) as problem:
+        except _Diverged:
+            raise
+        except BaseException as problem:
+            if on_stop is not None:
+                on_stop(state)
             # TensorFlow turns an interrupt into its own error while it compiles
-            if not isinstance(problem, KeyboardInterrupt) and "KeyboardInterrupt" not in str(problem):
-                raise
-            if on_interrupt is not None:
-                on_interrupt(state)
-            raise KeyboardInterrupt from None
-        return TrainingState(tf.nest.map_structure(lambda t: t.numpy(), arrays), state.step, state.history)
+            if isinstance(problem, RuntimeError) and "KeyboardInterrupt" in str(problem):
+                raise KeyboardInterrupt from None
+            raise
+        return replace(state, arrays=tf.nest.map_structure(lambda t: t.numpy(), arrays))
+
+    def layer_bounds(self, state: TrainingState) -> tuple[LayerBound, ...]:
+        """Both bounds of each layer at the state's critic, and how far gradients at generated points reach.
+
+        Neither reads a record. A layer's noise is that of the bound whose centre `allocate` takes: that of a
+        ball is 0.
+        """
+        settings, layout, scales = (
+            self.settings,
+            self.layout,
+            noise_scales(self.layout, self.settings, self.plan),
+        )
+        if not isinstance(scales, ProvedScales):
+            return ()
+        weights = unflatten([tf.constant(a) for a in state.arrays["critic"]], output_bias=False)
+        bounds = scales.bounds(weights, scales.norms(weights))
+        centers = iter(scales(weights)[0])
+        draw = np.random.default_rng(0)  # public
+        latent = (draw.random if settings.latent_law == "uniform" else draw.standard_normal)(
+            (_LOOKED_AT, settings.latent), dtype=np.float32
+        )
+        points = generator_pass(state.generator, latent, layout, ArrayOps) - layout.center
+        _, inputs, deltas = critic_pass(weights, tf.constant(points, tf.float32), self.step.activation)
+        found = []
+        for layer, x, delta in zip(bounds, inputs, deltas, strict=True):
+            x, delta = x.numpy().astype(float), delta.numpy().astype(float)
+            own = [np.broadcast_to(next(centers), shape).astype(float) for shape in layer.shapes]
+            # ||x delta^T - C||^2 without the outer products, and the bias beside it
+            square = (x**2).sum(1) * (delta**2).sum(1) - 2 * np.einsum("ni,ij,nj->n", x, own[0], delta)
+            square += (own[0] ** 2).sum() + sum(((delta - c) ** 2).sum(1) for c in own[1:])
+            half = [(np.asarray(hi, float) - np.asarray(lo, float)) / 2 for lo, hi in _intervals(layer)]
+            box = float(np.sqrt(sum((h**2).sum() for h in half)))
+            ball = -1.0 if layer.radius is None else float(layer.radius)
+            used: Literal["box", "ball"] = "box" if ball < 0 or any(c.any() for c in own) else "ball"
+            reached = float(np.sqrt(max(square.max(), 0.0))) / (box if used == "box" else ball)
+            found.append(LayerBound(layer.size, box, ball, used, reached))
+        return tuple(found)
 
     def _check_projected(self, critic: list[Any]) -> None:
         """Refuse a critic to go on from whose matrices the bounds do not cover."""
@@ -239,8 +320,8 @@ class TrainingRun:
                 "damaged. Fit again, and report this if it is said again"
             )
 
-    def _drawn(self, rng: np.random.Generator) -> Chunk:
-        """Random numbers of a chunk, with the points that it samples if the program does not hold all."""
+    def _drawn(self, rng: np.random.Generator) -> tuple[Chunk, str]:
+        """Random numbers of a chunk, with points if the program does not hold all, and the state after it."""
         chunk = self.step.draws.draw(rng)
         if self._points is not None:
             index = chunk["records"]
@@ -249,20 +330,25 @@ class TrainingRun:
             chunk["data"] = np.zeros((index.size, self.layout.dim), np.float32)
             chunk["data"][places[sampled]] = self._centred(self._points[index[sampled]])
             chunk["records"] = np.where(sampled, places, -1).astype(np.int32)
-        return chunk
+        return chunk, generator_state(rng)
 
     def _centred(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, np.float32)
         self.layout.check(points)
         return points - self.layout.center.astype(np.float32)
 
-    def _advance(self, state: TrainingState, arrays: State, means: np.ndarray, limit: int) -> TrainingState:
-        done = state.step + limit
-        if not np.isfinite(means).all():
-            raise RunError(
-                f"training diverged before step {done * self.settings.critic_steps} of the WGAN critic: "
+    def _advance(self, state: TrainingState, arrays: State, rows: np.ndarray, noise: str) -> TrainingState:
+        """State after a chunk. ``rows``: `METRICS` of its iterations, ``noise``: the generator's state."""
+        settings = self.settings
+        steps = (state.step + np.arange(1, len(rows) + 1)) * settings.critic_steps
+        if not np.isfinite(rows).all():
+            raise _Diverged(
+                f"training diverged before step {steps[-1]} of the WGAN critic: "
                 "lower `critic_learning_rate` or set `critic_constraint` to 'spectral'"
             )
-        record: dict[str, float] = {"step": done * self.settings.critic_steps}
-        record |= {name: float(value) for name, value in zip(METRICS, means, strict=True)}
-        return TrainingState(arrays, done, [*state.history, record])
+        made = pd.DataFrame(rows.astype(np.float64), columns=list(METRICS))[list(self.step.recorded)]
+        made.insert(0, "step", steps)
+        made["critic_learning_rate"] = settings.critic_learning_rate
+        made["generator_learning_rate"] = settings.generator_learning_rate
+        history = pd.concat([state.history, made], ignore_index=True) if len(state.history) else made
+        return TrainingState(arrays, state.step + len(rows), history, noise)

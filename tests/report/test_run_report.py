@@ -77,7 +77,7 @@ def test_json_is_complete_and_valid(ledger: Ledger) -> None:
     assert record["seconds"] == {"fit": 1.235}
     assert set(record) == {
         "guarantee", "private", "release", "ledger", "table", "evaluation", "config", "versions", "seconds",
-            "created", "studies", "attempts",
+            "created", "studies", "attempts", "training",
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ import pytest
 import report_sources as sources
 from cohort import SCHEMA, config, folder, model
 
-from dpsynth import DPMarginals
+from dpsynth import DPWGANGP, DPMarginals
 from dpsynth.checks import together
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
@@ -405,7 +405,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     with pytest.raises(ConfigError, match="another configuration"):
         pipeline.run(config(), "out", resume=True)
     kept = (checkpoint / "run.json").read_text()
-    for left, said in (("{", "it is not JSON"), (None, "killed while it wrote the checkpoint")):
+    for left, said in (("{", "it is not JSON"), (None, "no run wrote it")):
         (checkpoint / "run.json").unlink() if left is None else (checkpoint / "run.json").write_text(left)
         with pytest.raises(DataError, match=said):
             pipeline.run(run, "out", resume=True)
@@ -664,17 +664,17 @@ def test_ctrl_c_exits_130_with_one_sentence(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a traceback at Ctrl-C, or a checkpoint that nobody is told of."""
-    config().to_yaml("run.yaml")
+    config(model=model(generator="wgan-gp")).to_yaml("run.yaml")
 
-    def interrupted(self: DPMarginals, frame: object, **kwargs: Any) -> None:
+    def interrupted(self: DPWGANGP, frame: object, **kwargs: Any) -> None:
         if leaves_checkpoint:
-            kwargs["checkpoint"].mkdir()
             (kwargs["checkpoint"] / "checkpoint.json").write_text("{}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DPMarginals, "fit", interrupted)
+    monkeypatch.setattr(DPWGANGP, "fit", interrupted)
     leaves_checkpoint = False
     assert main(["run", "run.yaml", "--out", "out"]) == 130
+    assert not (folder / "out.checkpoint").exists()
     assert capsys.readouterr().err == "dpsynth: interrupted: no table was written\n"
     leaves_checkpoint = True
     assert main(["run", "run.yaml", "--out", "out"]) == 130

@@ -32,6 +32,7 @@ from dpsynth.synthesis.generators import GENERATORS, estimator
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.kinds.category import TEXT_DTYPE
+from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.training import initial_state
 
 # As little as there is to compile.
@@ -95,7 +96,7 @@ def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.Monkey
 
 def untrained(records, plan, rng, training, state):
     """In place of the critic's steps where a test is about what is planned, posted and said."""
-    return training.model, []
+    return training.model, TrainingHistory()
 
 
 def check_is_valid(frame):
@@ -169,7 +170,7 @@ def test_save_and_load_sample_the_same(trained, tmp_path):
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     pd.testing.assert_frame_equal(model.sample(50, random_state=1), again.sample(50, random_state=1))
-    assert again.ledger_.to_dict() == model.ledger_.to_dict() and again.history_ == model.history_
+    assert again.ledger_.to_dict() == model.ledger_.to_dict() and again.history_.equals(model.history_)
     assert again.get_params() == model.get_params()
     assert {p.suffix for p in (tmp_path / "m").iterdir()} == {".json", ".npz"}
 
@@ -192,14 +193,21 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
         "arrays_sha256",
         "sha256",
     }
-    assert {key for entry in record["history"] for key in entry} == {
+    assert set(record["history"]["rows"]) == {
         "step",
         "noise_std",
+        "noise_share",
         "gradient_norm",
         "score_generated",
+        "wasserstein",
+        "wasserstein_error",
+        "critic_learning_rate",
+        "generator_learning_rate",
     }
+    layers = record["history"]["layers"]
+    assert layers and all(set(each) == {"size", "box", "ball", "used", "reached"} for each in layers)
     with np.load(tmp_path / "m/model.npz") as arrays:
-        assert all(name.startswith("model/") for name in arrays.files)
+        assert all(name.startswith(("model/", "history/rows/")) for name in arrays.files)
     assert record["interrupted"] is None
 
 
@@ -542,8 +550,8 @@ def test_unreviewed_fields_are_refused_or_excluded():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager_steps")
-def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
-    """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
+def test_an_interrupt_leaves_a_checkpoint_of_this_table(tmp_path, monkeypatch):
+    """Catches a lost run, one that goes on with other records, and a resumed run that costs again."""
     monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     model = DPWGANGP(epsilon=2.0, delta=1e-5, steps=40, training=SMALL)
 
@@ -560,12 +568,10 @@ def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
         DPWGANGP.resume(tmp_path / "c", table(seed=1))
     seen = []
     resumed = DPWGANGP.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
-    assert seen == [30, 40] and [h["step"] for h in resumed.history_] == [10, 20, 30, 40]
+    assert seen == [30, 40] and resumed.history_["step"].tolist() == list(range(2, 41, 2))
     assert resumed.ledger_.counts(model.ledger_)
     assert resumed.ledger_.summary() == model.ledger_.summary()
     check_is_valid(resumed.sample(30))
-    with pytest.raises(DataError, match="resumed before"):
-        DPWGANGP.resume(tmp_path / "c", table())
     assert (tmp_path / "c").stat().st_mode & 0o077 == 0
 
 

@@ -1,4 +1,4 @@
-"""Private checkpoints: of one table, used once, for their owner's eyes."""
+"""Private checkpoints: of one table, for their owner's eyes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import record
+from dpsynth.files.storage import mend
+from dpsynth.privacy.noise import generator_at, generator_state, secure_generator
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import Plan
+from dpsynth.runs.spending import give_up
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.checkpoint import (
     Interrupted,
@@ -22,6 +25,7 @@ from dpsynth.wgan.checkpoint import (
     take_checkpoint,
     write_checkpoint,
 )
+from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.training import TrainingState, initial_state
 
@@ -36,18 +40,19 @@ class Fit:
     """A fit in miniature."""
 
     ledger: int
-    history: list[dict[str, float | int]]
+    history: TrainingHistory
     model: NDArray[np.float64]
     interrupted: Interrupted | None
 
 
-def write(folder, step=7):
+def write(folder, step=7, start="{}"):
     """What an interrupted run leaves."""
     state = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0))
-    state = TrainingState(state.arrays, step, [{"step": 14, "noise_std": 0.5}])
+    rows = pd.DataFrame({"step": [14], "noise_std": [0.5]})
+    state = TrainingState(state.arrays, step, rows, generator_state(secure_generator()))
     with (records := FrameRecords(TABLE)).opened():
-        left = Interrupted.of(state, PLAN, SETTINGS, recognised(records))
-    write_checkpoint(folder, Fit(1, state.history, np.ones(2), left))
+        left = Interrupted.of(state, PLAN, SETTINGS, recognised(records), start)
+    write_checkpoint(folder, Fit(1, TrainingHistory.of(state.history), np.ones(2), left))
     return folder
 
 
@@ -66,18 +71,34 @@ def test_what_was_written_comes_back(left):
     saved, kept, records = take(left)
     start = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0)).arrays
     assert saved.ledger == 1 and saved.model.tolist() == [1.0, 1.0] and records._frame() is TABLE
-    state = kept.state_with(saved.history)
+    state = kept.state_with(saved.history.frame)
     assert (state.step, kept.plan, kept.settings) == (7, PLAN, SETTINGS)
-    assert str(state.history) == "[{'step': 14, 'noise_std': 0.5}]"  # a step that is still a whole number
+    assert str(state.history.to_dict("records")) == "[{'step': 14, 'noise_std': 0.5}]"  # a whole number still
+    assert kept.start == "{}" and generator_state(generator_at(state.noise)) == state.noise
     for name in ("critic", "generator", "average"):
         assert all(np.array_equal(a, b) for a, b in zip(state.arrays[name], start[name], strict=True))
 
 
-def test_a_checkpoint_is_used_once(left):
-    """Catches two continuations of one run, which release twice what the ledger holds once."""
-    take(left)
-    with pytest.raises(DataError, match="resumed before"):
+def test_a_checkpoint_that_was_given_up_is_not_used(left):
+    """Catches a continuation of a run whose place another one has taken."""
+    give_up(left)
+    with pytest.raises(DataError, match="was given up"):
         take(left)
+
+
+def test_what_is_finished_keeps_no_noise(tmp_path):
+    """Catches a state from which the noise of a whole training can be found, kept when nothing needs it."""
+    _, kept, _ = take(write(tmp_path / "c", start=None))
+    assert (kept.start, kept.noise) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "state", ["", "{}", '{"bit_generator": "seed"}', '{"bit_generator": "AESCounter", "s": 1}']
+)
+def test_a_state_that_was_made_up_is_refused(state):
+    """Catches a traceback, or a call of whatever a damaged file names."""
+    with pytest.raises(DataError, match="no state of a generator"):
+        generator_at(state)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +110,6 @@ def test_another_table_is_refused_and_uses_nothing_up(left, other):
     """Catches a run that goes on with records its ledger knows nothing of."""
     with pytest.raises(DataError, match="another table"):
         take(left, other)
-    assert (left / "checkpoint.json").exists()
     take(left)
 
 
@@ -108,7 +128,7 @@ def test_a_damaged_checkpoint_is_refused_and_not_used_up(left, name):
 
 def test_a_model_without_its_training_is_no_checkpoint(left, tmp_path):
     """Catches a traceback, or a released model that starts a training anew."""
-    write_checkpoint(tmp_path / "m", Fit(1, [], np.ones(2), None))
+    write_checkpoint(tmp_path / "m", Fit(1, TrainingHistory(), np.ones(2), None))
     with pytest.raises(DataError, match="damaged checkpoint: its training is absent"):
         take(tmp_path / "m")
 
@@ -120,6 +140,22 @@ def test_the_digest_cannot_be_looked_up(tmp_path):
     assert told[0]["digest"] != told[1]["digest"] and told[0]["salt"] != told[1]["salt"]
 
 
+def test_a_kill_between_two_renames_loses_nothing(left):
+    """Catches a checkpoint that is lost when a process is killed while it puts a new one in its place."""
+    whole = (left / "checkpoint.json").read_bytes()
+    aside, fresh = (left.with_name(f".c.0123456{n}.{end}") for n, end in ((7, "old"), (8, "tmp")))
+    aside.mkdir()
+    fresh.mkdir()
+    (fresh / "checkpoint.json").write_text("{")
+    left.rename(aside / "old")
+    mend(left)
+    assert left.is_dir() and (left / "checkpoint.json").read_bytes() == whole
+    assert [entry.name for entry in left.parent.iterdir()] == ["c"]
+    mend(left.with_name("absent"))
+    mend(left / "no" / "parent")
+    take(left)
+
+
 def test_only_the_owner_may_look(left):
     """Catches private optimiser state that any user of the machine can read."""
     assert left.stat().st_mode & 0o077 == 0
@@ -127,7 +163,11 @@ def test_only_the_owner_may_look(left):
 
 
 def test_no_other_folder_is_replaced(left, tmp_path):
-    """Catches an interrupt that deletes whatever folder was named."""
+    """Catches a checkpoint that deletes whatever folder was named, or a training that has not ended."""
+    check_target(write(tmp_path / "finished", start=None))
+    with pytest.raises(InputError, match="has not ended"):
+        check_target(left)
+    give_up(left)
     check_target(left)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/patients.csv").write_text("age\n40\n")

@@ -36,4 +36,4 @@ def test_same_numbers_as_on_the_processor():
 
 def test_noise_is_drawn_in_the_program_by_default():
     """Catches an accelerator that waits for noise from the host."""
-    assert run("/GPU:0", in_graph=None).history[-1]["noise_std"] > 0
+    assert run("/GPU:0", in_graph=None).history["noise_std"].iloc[-1] > 0

@@ -331,7 +331,7 @@ def test_points_match_the_released_gradients():
 def test_a_fit_without_a_base_model_keeps_associations(model):
     """Catches points that do not reach the samples, or lose the outcome: ward a is for the dead."""
     assert isinstance(model.model_.sampler, Matched)
-    assert model.history_[-1]["step"] == 80 and model.history_[-1]["difference"] < 1.5
+    assert model.history_["step"].iloc[-1] == 80 and model.history_["difference"].iloc[-1] < 1.5
     frame = model.sample(2000, random_state=1)
     died = frame["died"] == "yes"
     assert frame.loc[died, "age"].mean() > frame.loc[~died, "age"].mean() + 8
@@ -358,7 +358,7 @@ def test_the_ledger_has_the_critics_as_steps(model):
 def test_every_noise_is_matched(options):
     """Catches a fit without noise, and other noise."""
     model = fitted(**options)
-    differences = [record["difference"] for record in model.history_]
+    differences = model.history_["difference"].tolist()
     assert differences[-1] < 1.5 or model.ledger_.not_private
     assert set(model.sample(300, random_state=0)["died"]) == {"no", "yes"}
 

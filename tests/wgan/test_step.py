@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 from scipy import stats
@@ -10,7 +11,7 @@ from scipy import stats
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import METRICS, critic_pass, noise_scales, squared_gradient_norms, starting_from
-from dpsynth.wgan.networks import unflatten
+from dpsynth.wgan.networks import ArrayOps, generator_pass, unflatten
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.training import TrainingRun, initial_state
 
@@ -293,14 +294,156 @@ def test_step_matches_the_transcription(critic_steps, rate):
 
 
 def test_what_a_run_records_is_released():
-    """Catches a history that tells of real records: their scores, or the gradient's norm before the noise."""
-    trainer, _, _ = trainer_of("boxes")
+    """Catches a history that tells of real records: their scores, or the gradient's norm before the noise.
+
+    Every number is found again from the released gradient, the weights and what does not depend on records.
+    """
+    trainer, settings, plan = trainer_of("boxes", multiplier=1.5)
     rng = np.random.default_rng(9)
     arrays, chunk = started(trainer, rng), trainer.step.draws.draw(rng)
     gradient, _ = one_critic_gradient(trainer, arrays, chunk)
     _, metrics = take_step(trainer, arrays, chunk)
     _, nobody = take_step(trainer, arrays, {**chunk, "records": np.full_like(chunk["records"], -1)})
-    noise_std, norm, score = METRICS
     shown, without = (dict(zip(METRICS, m.numpy(), strict=True)) for m in (metrics, nobody))
-    assert (shown[noise_std], shown[score]) == (without[noise_std], without[score])
-    assert shown[norm] == pytest.approx(np.sqrt(sum((g**2).sum() for g in gradient)), rel=1e-5)
+    weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
+    _, stds = noise_scales(LAYOUT, settings, plan)(weights)
+    stds = [1.5 / 30.0 * s.numpy() * np.ones(g.shape) for s, g in zip(stds, gradient, strict=True)]
+    last, square = np.asarray(arrays["critic"][-1]), sum((g**2).sum() for g in gradient)
+    noise = sum((s**2).sum() for s in stds)
+    expected = {
+        "noise_std": np.sqrt(noise),
+        "noise_share": noise / square,
+        "gradient_norm": np.sqrt(square),
+        "penalty": 0.0,
+        "score_generated": without["score_generated"],
+        "wasserstein": -(last * gradient[-1]).sum(),
+        "wasserstein_error": np.linalg.norm(stds[-1] * last),
+    }
+    assert shown == pytest.approx(expected, rel=1e-4, abs=1e-6) and list(expected) == list(METRICS)
+    for name in ("noise_std", "wasserstein_error", "penalty"):
+        assert shown[name] == without[name]
+
+
+def scores(critic, x):
+    """Scores of points by a LeakyReLU critic, in float64 and by hand."""
+    w1, b1, w2, b2, w3 = (np.asarray(a, float) for a in critic)
+    s1 = x @ w1 + b1
+    s2 = np.where(s1 > 0, s1, 0.2 * s1) @ w2 + b2
+    return (np.where(s2 > 0, s2, 0.2 * s2) @ w3)[:, 0]
+
+
+def one_step(multiplier, n_sampled):
+    """A trainer, a start, a chunk that samples the first records, their scores and the mean generated one."""
+    trainer, _, _ = trainer_of("boxes", multiplier=multiplier)
+    rng = np.random.default_rng(3)
+    arrays = started(trainer, rng)
+    chunk = trainer.step.draws.draw(rng)
+    chunk["records"] = np.where(np.arange(60) < n_sampled, np.arange(60), -1).astype(np.int32)[None, None]
+    if multiplier is not None:
+        chunk["noise"] = np.zeros_like(chunk["noise"])
+    generator = unflatten([np.asarray(a) for a in arrays["generator"]], output_bias=True)
+    fake = generator_pass(generator, chunk["latent"][0, 0], LAYOUT, ArrayOps) - LAYOUT.center
+    real = records(60)[:n_sampled] - LAYOUT.center
+    return trainer, arrays, chunk, scores(arrays["critic"], real), scores(arrays["critic"], fake).mean()
+
+
+def recorded(trainer, arrays, chunk):
+    return dict(zip(METRICS, take_step(trainer, arrays, chunk)[1].numpy(), strict=True))
+
+
+def test_the_estimate_without_noise_is_the_difference_of_mean_scores():
+    """Catches a wrong sign, a wrong layer, or a divisor other than the public batch."""
+    trainer, arrays, chunk, real, fake = one_step(None, 30)
+    row = recorded(trainer, arrays, chunk)
+    assert row["wasserstein"] == pytest.approx(real.mean() - fake, abs=1e-5)
+    assert row["wasserstein_error"] == 0 and abs(real.mean() - fake) > 1e-3
+    # the score of generated points stands for itself
+    assert row["score_generated"] == pytest.approx(fake, abs=1e-5)
+
+
+@pytest.mark.parametrize("n_sampled", [17, 30, 41])
+def test_the_estimate_has_the_stated_error(n_sampled):
+    """Catches an error that forgets the multiplier, or divides by the realised batch: a leak.
+
+    The noise has the stated standard deviation around the sample's centred sum over the public batch.
+    """
+    trainer, arrays, chunk, real, fake = one_step(2.0, n_sampled)
+    weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
+    centres, _ = trainer.step.noise_scales(weights)
+    middle = float((np.asarray(arrays["critic"][-1]) * centres[-1].numpy()).sum())
+    exact = (real - middle).sum() / 30.0 + middle - fake  # B = 30, whatever the sample
+    rng, seen = np.random.default_rng(5), []
+    tensors = {name: tf.constant(a) for name, a in chunk.items()} | {"noise_multiplier": tf.constant(2.0)}
+    state = tf.nest.map_structure(tf.constant, arrays)
+
+    @tf.function
+    def metrics(noise):
+        return trainer.step.noisy_gradient(state, trainer._data, None, {**tensors, "noise": noise}, 0, 0)[1]
+
+    for _ in range(600):
+        seen.append(metrics(tf.constant(rng.standard_normal(chunk["noise"].shape, np.float32))).numpy())
+    rows = pd.DataFrame(seen, columns=METRICS)
+    error = np.sqrt(rows["wasserstein_error"].iloc[0])  # a step has the square, for means over steps
+    assert (rows["wasserstein_error"] == rows["wasserstein_error"].iloc[0]).all()
+    assert abs(rows["wasserstein"].mean() - exact) < 5 * error / np.sqrt(600)
+    square = ((rows["wasserstein"] - exact) ** 2).sum()
+    chance = [stats.chi2(600).cdf(square / (factor * error) ** 2) for factor in (1.0, 0.8, 1.25)]
+    assert 1e-6 < chance[0] < 1 - 1e-6 and chance[1] > 1 - 1e-6 and chance[2] < 1e-6
+
+
+def test_the_error_of_an_iteration_is_that_of_the_mean_over_its_steps():
+    """Catches a mean of errors, which is larger than the error of a mean of independent estimates."""
+    trainer, settings, plan = trainer_of("boxes", steps=3, critic_steps=3, critic_learning_rate=1e-9)
+    rng = np.random.default_rng(3)
+    arrays = started(trainer, rng)
+    row = recorded(trainer, arrays, trainer.step.draws.draw(rng))
+    weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
+    _, stds = noise_scales(LAYOUT, settings, plan)(weights)
+    one = float(np.linalg.norm(stds[-1].numpy() * np.asarray(arrays["critic"][-1]))) / 30.0
+    assert row["wasserstein_error"] == pytest.approx(one / np.sqrt(3), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("case", "absent"),
+    [
+        ("spectral", {"penalty"}),
+        ("penalty at public points", set()),
+        ("penalty at records", {"wasserstein", "wasserstein_error"}),
+        ("clipping", {"penalty", "wasserstein", "wasserstein_error"}),
+    ],
+)
+def test_only_what_means_something_is_recorded(case, absent):
+    """Catches an estimate from a gradient that is not that of a mean score, or a penalty of nothing."""
+    trainer, _, _ = trainer_of(case)
+    assert set(METRICS) - set(trainer.step.recorded) == absent
+
+
+@pytest.mark.parametrize("case", ["spectral", "maxmin", "boxes", "clipping"])
+def test_bounds_of_layers_are_those_of_gradients_one_by_one(case):
+    """Catches a radius or a distance that is not that of a gradient, or a bound named that is not used."""
+    trainer, settings, plan = trainer_of(case)
+    state = initial_state(LAYOUT, settings, np.random.default_rng(2))
+    state.arrays["critic"] = [a.numpy() for a in started(trainer, np.random.default_rng(2))["critic"]]
+    found = trainer.layer_bounds(state)
+    if case == "clipping":
+        assert found == ()
+        return
+    weights = unflatten([tf.constant(a) for a in state.arrays["critic"]], output_bias=False)
+    latent = np.random.default_rng(0).standard_normal((1000, settings.latent), dtype=np.float32)
+    points = (generator_pass(state.generator, latent, LAYOUT, ArrayOps) - LAYOUT.center).astype(np.float32)
+    centres, _ = noise_scales(LAYOUT, settings, plan)(weights)
+    centres = [c.numpy() for c in centres]
+    reached = np.zeros(3)
+    _, inputs, deltas = critic_pass(weights, tf.constant(points), trainer.step.activation)
+    for layer, (xs, every) in enumerate(zip(inputs, deltas, strict=True)):
+        own = centres[2 * layer : 2 * layer + 2]
+        for x, delta in zip(xs.numpy(), every.numpy(), strict=True):
+            parts = [np.outer(x, delta), delta][: len(own)]
+            square = sum(((g.reshape(c.shape) - c) ** 2).sum() for g, c in zip(parts, own, strict=True))
+            reached[layer] = max(reached[layer], np.sqrt(square))
+    for layer, bound in enumerate(found):
+        radius = bound.box if bound.used == "box" else bound.ball
+        assert bound.reached == pytest.approx(reached[layer] / radius, rel=1e-3)
+        assert 0 < bound.reached <= 1.0 + 1e-5
+        assert (bound.used == "box") == any(c.any() for c in centres[2 * layer : 2 * layer + 2])
+    assert [bound.size for bound in found] == [5 * 8 + 8, 8 * 6 + 6, 6]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 from scipy import stats
@@ -12,9 +13,9 @@ from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.table.encoder import Layout
 from dpsynth.table.schema import Column, Schema
-from dpsynth.wgan.algorithm import DrawShapes, GraphDraws, HostDraws
+from dpsynth.wgan.algorithm import METRICS, DrawShapes, GraphDraws, HostDraws
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import TrainingRun, initial_state
+from dpsynth.wgan.training import TrainingRun, has_ended, initial_state
 
 LAYOUT = Layout(2, ((2, 4),))
 # As little as there is to compile.
@@ -48,7 +49,7 @@ def test_many_chunks_are_one_program(monkeypatch):
     monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 6)
     trainer = make(steps=40)
     state = trainer.run(np.random.default_rng(1))
-    assert [h["step"] for h in state.history] == [10, 20, 30, 40]
+    assert state.history["step"].tolist() == list(range(2, 41, 2))  # a row for each iteration
     assert trainer._loop.experimental_get_tracing_count() == 1
 
 
@@ -57,7 +58,7 @@ def test_a_second_run_of_the_same_shape_compiles_nothing():
     """Catches a program built anew for every seed or noise multiplier: 5 s and 45 MB each."""
     first, second = make(multiplier=1.0), make(multiplier=2.0)
     assert first._loop is second._loop
-    a, b = (t.run(np.random.default_rng(1)).history[-1]["noise_std"] for t in (first, second))
+    a, b = (t.run(np.random.default_rng(1)).history["noise_std"].iloc[-1] for t in (first, second))
     assert b > 1.5 * a
     assert second._loop.experimental_get_tracing_count() == 1
     assert make(critic_learning_rate=5e-2)._loop is not first._loop
@@ -91,7 +92,7 @@ def watched(trainer):
 
     def loop(arrays, data, bank, chunk, limit):
         seen.append(({k: v.numpy() for k, v in chunk.items()}, int(limit), arrays["critic"]))
-        return arrays, tf.zeros([len(chunk["records"]), 3])
+        return arrays, tf.zeros([len(chunk["records"]), len(METRICS)]), limit
 
     trainer._loop = loop
     trainer.run(np.random.default_rng(1))
@@ -179,10 +180,18 @@ def test_no_record_leaves_the_domain_of_the_bounds(monkeypatch, held, place, val
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "raised",
-    [KeyboardInterrupt(), RuntimeError("pybind11: InvalidArgumentError REPLACED BY KeyboardInterrupt")],
+    [
+        KeyboardInterrupt(),
+        RuntimeError("pybind11: InvalidArgumentError REPLACED BY KeyboardInterrupt"),
+        ZeroDivisionError("division by zero"),
+        MemoryError(),
+    ],
 )
-def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch, raised):
-    """Catches an interrupt that loses the run, also as TensorFlow tells of it, or a run that starts again."""
+def test_whatever_stops_a_run_leaves_a_state_that_goes_on(monkeypatch, raised):
+    """Catches an exception that loses the run, also as TensorFlow tells of it, or a run that starts again.
+
+    The run that goes on ends with the weights of one that was never stopped, bit for bit.
+    """
     monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     kept = []
 
@@ -190,14 +199,42 @@ def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch, raised):
         if state.step >= 10:
             raise raised
 
-    with pytest.raises(KeyboardInterrupt):
-        make().run(np.random.default_rng(1), on_chunk=stop, on_interrupt=kept.append)
+    expected = KeyboardInterrupt if "KeyboardInterrupt" in repr(raised) else type(raised)
+    with pytest.raises(expected):
+        make().run(
+            np.random.default_rng(1), initial_rng=np.random.default_rng(5), on_chunk=stop, on_stop=kept.append
+        )
     assert kept[0].step == 10
     final = make().run(np.random.default_rng(2), state=kept[0])
-    assert final.step == 20 and [h["step"] for h in final.history] == [10, 20, 30, 40]
+    assert final.step == 20 and final.history["step"].tolist() == list(range(2, 41, 2))
+    whole = make().run(np.random.default_rng(1), initial_rng=np.random.default_rng(5))
+    for a, b in zip(tf.nest.flatten(final.arrays), tf.nest.flatten(whole.arrays), strict=True):
+        np.testing.assert_array_equal(a, b)
+    pd.testing.assert_frame_equal(final.history, whole.history, check_exact=True)
     kept[0].arrays["critic"] = [3.0 * array for array in kept[0].arrays["critic"]]
     with pytest.raises(RunError, match="leaves the set for which the noise is proved"):
         make().run(np.random.default_rng(2), state=kept[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [7, 250])
+def test_a_run_stops_when_its_estimates_are_noise(monkeypatch, chunk):
+    """Catches a rule that waits for the end of a chunk, forgets the last one, or never stops.
+
+    Noise is so large that nearly every estimate is within twice its error, wherever a chunk ends.
+    """
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", chunk)
+    trainer = make(steps=400, multiplier=1e4, patience=9)
+    state = trainer.run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))
+    beyond = (state.history["wasserstein"] > 2 * state.history["wasserstein_error"]).to_numpy()
+    calm, first = 0, None
+    for i, far in enumerate(beyond, 1):
+        calm = 0 if far else calm + 1
+        first = i if calm == 9 and first is None else first
+    assert first == len(beyond) == state.step < 200
+    assert has_ended(state, trainer.plan, trainer.settings)
+    again = trainer.run(np.random.default_rng(1), state=state)
+    assert again.step == state.step
 
 
 @pytest.mark.slow
@@ -287,7 +324,7 @@ def test_program_with_inner_draws_trains():
     settings = TrainingSettings(**SMALL)
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
     trainer = TrainingRun(points(), LAYOUT, settings, plan, bank=None, in_graph=True)
-    assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
+    assert trainer.run(np.random.default_rng(0)).history["noise_std"].iloc[-1] > 0
 
 
 def test_healthgan_is_the_thesis_architecture():

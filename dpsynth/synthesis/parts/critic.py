@@ -10,6 +10,7 @@ from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.synthesis.training import Settings, Trained, Training
+from dpsynth.wgan.history import TrainingHistory
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Critic(Part[Trained]):
 
     def redraw(self, reading: Redrawing) -> Trained:
         """The released weights or points: a training is not repeated."""
-        return replace(reading.made, sampler=reading.released.sampler), []
+        return replace(reading.made, sampler=reading.released.sampler), TrainingHistory()
 
     def extend(self, model: GeneratorModel, found: Trained) -> GeneratorModel:
         """The trained model."""

@@ -456,7 +456,7 @@ def test_the_card_says_what_drew_the_noise_and_no_more(undrawn):
     """Would catch a promise about the noise's seed that the ledger does not bear out."""
     for generators, words, promised in (
         ([], "The ledger does not say which generator made the noise.", False),
-        (["AES-128 in counter mode"], "drawn by AES-128 in counter mode. The key was never written", True),
+        (["AES-128 in counter mode"], "drawn by AES-128 in counter mode. The key stands in no file", True),
         (["AES-128 in counter mode", "PCG64, which is not cryptographic"], "not cryptographic.", False),
     ):
         ledger = sources.ledger_of()
