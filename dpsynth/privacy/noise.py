@@ -11,6 +11,7 @@ train a critic is in floating point, and attacks on its rounding (Mironov 2012) 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import queue
@@ -315,7 +316,8 @@ class NoiseStream(Generic[T]):
     """Iterator over chunks drawn ahead by a background thread, for use in a ``with`` statement.
 
     The chunks equal those of repeated calls of ``draw(rng)``. The thread is the only user of ``rng`` while
-    the stream is open. It draws at most two chunks that nobody has asked for.
+    the stream is open. It draws at most two chunks that nobody has asked for, and no more than ``count`` in
+    all.
 
     Examples
     --------
@@ -324,9 +326,12 @@ class NoiseStream(Generic[T]):
     dtype('float32')
     """
 
-    def __init__(self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator) -> None:
+    def __init__(
+        self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator, count: int | None = None
+    ) -> None:
         self._draw = draw
         self._rng = rng
+        self._chunks = itertools.repeat(None) if count is None else itertools.repeat(None, count)
         self._waiting: queue.Queue[T | _Failure] = queue.Queue(maxsize=1)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -365,7 +370,9 @@ class NoiseStream(Generic[T]):
         return chunk
 
     def _work(self) -> None:
-        while not self._stop.is_set():
+        for _ in self._chunks:
+            if self._stop.is_set():
+                return
             try:
                 chunk: T | _Failure = self._draw(self._rng)
             except BaseException as error:  # whatever it is, the reader must not wait for ever
@@ -373,6 +380,8 @@ class NoiseStream(Generic[T]):
             self._waiting.put(chunk)
             if isinstance(chunk, _Failure):
                 return
+        if not self._stop.is_set():  # nobody would take it
+            self._waiting.put(_Failure(StopIteration()))
 
     def _clear(self) -> None:
         try:

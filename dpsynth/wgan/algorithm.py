@@ -282,6 +282,21 @@ class HostDraws:
     settings: TrainingSettings
     noisy: bool
 
+    @property
+    def numbers(self) -> int:
+        """How many the host draws for one generator step, roughly."""
+        s, latent = self.shapes, self.settings.latent
+        return (
+            self._of_batches
+            + self.settings.critic_steps * s.n_parameters
+            + ((self.settings.critic_steps + 1) * s.generated * latent)
+        )
+
+    @property
+    def _of_batches(self) -> int:
+        each = 1 + (self.settings.latent if self.settings.penalty == "data" else 0)
+        return self.settings.critic_steps * self.shapes.batch * each
+
     def draw(self, rng: np.random.Generator) -> Chunk:
         """Arrays for one chunk, with generator step and critic step as leading axes."""
         s, n_critic = self.shapes, self.settings.critic_steps
@@ -324,6 +339,11 @@ class HostDraws:
 @dataclass(frozen=True)
 class GraphDraws(HostDraws):
     """Noise and latents drawn inside the program from 128-bit seeds, for accelerators."""
+
+    @property
+    def numbers(self) -> int:
+        """How many the host draws for one generator step, roughly."""
+        return self._of_batches
 
     def draw(self, rng: np.random.Generator) -> Chunk:
         """Index arrays and seeds for one chunk."""

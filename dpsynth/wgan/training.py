@@ -8,7 +8,8 @@ gradient. Losses on real batches and realised batch sizes are never kept.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -23,7 +24,6 @@ from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import (
     METRICS,
-    MOST_GENERATED,
     Chunk,
     DrawShapes,
     GraphDraws,
@@ -42,9 +42,9 @@ from dpsynth.wgan.theorems import LayerBounds
 
 # Bytes of points that the program holds. Of more, each chunk has those that it samples.
 _HELD = 1 << 30
-# Floats drawn for one chunk (16 MiB; the first chunk is waited for, so not many), and generator steps at
-# most, so that progress is visible.
-_CHUNK_FLOATS = 1 << 22
+# Numbers that the host draws for one chunk (16 MiB; the first chunk is waited for, so not many), and
+# generator steps at most, so that progress is visible.
+_CHUNK_NUMBERS = 1 << 22
 _CHUNK_STEPS = 250
 # Generated points at which the bounds are compared with gradients.
 _LOOKED_AT = 1000
@@ -105,13 +105,8 @@ def build_step(
     # Matrices and biases, without the output's bias.
     widths = (layout.dim, *settings.critic_hidden, 1)
     n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths)) - 1
-    made = min(batch, MOST_GENERATED)
-    per_step = (
-        settings.critic_steps * (n_parameters + batch) + (settings.critic_steps + 1) * made * settings.latent
-    )
-    chunks = max(-(-n_steps // _CHUNK_STEPS), -(-n_steps * per_step // _CHUNK_FLOATS), 1)
     shapes = DrawShapes(
-        steps=-(-n_steps // chunks),
+        steps=1,
         batch=batch,
         n_parameters=n_parameters,
         n_records=n_records,
@@ -122,6 +117,8 @@ def build_step(
     )
     noisy = plan.noise_multiplier is not None
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
+    chunks = max(-(-n_steps // _CHUNK_STEPS), -(-n_steps * draws.numbers // _CHUNK_NUMBERS), 1)
+    draws = replace(draws, shapes=replace(shapes, steps=-(-n_steps // chunks)))
     scales = noise_scales(layout, settings, plan) if noisy else None
     return Step(layout, settings, draws, scales, float(plan.expected_batch) or 1.0)
 
@@ -167,6 +164,17 @@ def has_ended(state: TrainingState, plan: Plan, settings: TrainingSettings) -> b
     return state.step >= plan.steps // settings.critic_steps
 
 
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """No products in TF32, which round at 1e-3, outside what the bounds are widened for."""
+    allowed = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        yield
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(allowed)
+
+
 class _Diverged(RunError):
     """A training that would diverge again."""
 
@@ -194,8 +202,6 @@ class TrainingRun:
     ) -> None:
         if in_graph is None:
             in_graph = bool(tf.config.list_physical_devices("GPU"))
-        # TF32 products round at 1e-3, outside what the bounds are widened for.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
         self.layout, self.settings, self.plan = layout, settings, plan
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has
@@ -251,9 +257,11 @@ class TrainingRun:
         elif self.settings.critic_constraint == "spectral":
             self._check_projected(state.arrays["critic"])
         try:
-            with NoiseStream(self._drawn, rng) as stream:
+            each = self.step.draws.shapes.steps
+            chunks = -(-(self.n_steps - state.step) // each)
+            with _full_precision(), NoiseStream(self._drawn, rng, chunks) as stream:
                 while not has_ended(state, self.plan, self.settings):  # line 3
-                    limit = min(self.step.draws.shapes.steps, self.n_steps - state.step)
+                    limit = min(each, self.n_steps - state.step)
                     drawn, noise = next(stream)
                     chunk = {name: tf.constant(a) for name, a in drawn.items()}
                     chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.audits.critic_training import Watched
+from dpsynth.audits.critic_training import Watched, public_points
 from dpsynth.errors import InputError
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
@@ -81,8 +81,13 @@ def test_the_steps_are_those_of_a_run():
 
     watch = watched(steps=4)
     trainer = TrainingRun(
-        np.concatenate([OTHERS, [CORNER]]), LAYOUT, watch.settings, watch.plan, bank=None, in_graph=False,
-    )  # fmt: skip
+        np.concatenate([OTHERS, [CORNER]]),
+        LAYOUT,
+        watch.settings,
+        watch.plan,
+        bank=public_points(LAYOUT),
+        in_graph=False,
+    )
     state = trainer.run(np.random.default_rng(5), initial_rng=np.random.default_rng(99))
     watch.run(0, np.random.default_rng(5), np.random.default_rng(99))
     for one, other in zip(state.arrays["critic"], watch.last_["critic"], strict=True):

@@ -94,6 +94,16 @@ def test_draws_ahead_but_not_without_end():
         assert next(stream) == 1
 
 
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_no_chunk_is_drawn_beyond_the_last(count):
+    """Catches chunks for nobody: a short training drew three times the noise that it used."""
+    drawn = []
+    with NoiseStream(lambda rng: drawn.append(1) or len(drawn), np.random.default_rng(0), count) as stream:
+        assert list(stream) == list(range(1, count + 1))
+        assert list(stream) == []
+    assert len(drawn) == count
+
+
 def test_failures_reach_the_reader():
     """Catches a reader that waits for ever for a thread that died."""
 
@@ -110,8 +120,8 @@ def test_failures_reach_the_reader():
 def test_closing_ends_the_thread_whatever_happens():
     """Catches a thread left behind: at once, after a draw, with a full queue, and after an error inside."""
     before = threading.active_count()
-    for reads in range(3):
-        with NoiseStream(lambda rng: rng.random(3), np.random.default_rng(0)) as stream:
+    for reads, count in [(reads, count) for reads in range(3) for count in (None, 2, 3, 4)]:
+        with NoiseStream(lambda rng: rng.random(3), np.random.default_rng(0), count) as stream:
             for _ in range(reads):
                 next(stream)
     with (

@@ -22,6 +22,7 @@ from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Parts, Reading
 from dpsynth.table.encoder import Encoder
+from dpsynth.wgan.history import TrainingHistory
 
 N = 1000
 Y, X = (Column(name=name, kind="binary", categories=(0, 1)) for name in "yx")
@@ -58,7 +59,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
     chain = ChainFit(reading.of(BaseModel), reading.of(Columns), None, rng, schema).chain
     made = GeneratorModel(schema, encoder, Chained(chain))
     model.n_, model.ledger_ = schema.n_public, reading.ledger
-    return model._finish(made, [], parts)
+    return model._finish(made, TrainingHistory(), parts)
 
 
 def redraw(fitted, rng):

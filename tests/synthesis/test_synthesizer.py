@@ -198,6 +198,7 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
         "noise_std",
         "noise_share",
         "gradient_norm",
+        "penalty",
         "score_generated",
         "wasserstein",
         "wasserstein_error",

@@ -15,7 +15,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.table.schema import Column, Schema
 from dpsynth.wgan.algorithm import METRICS, DrawShapes, GraphDraws, HostDraws
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import TrainingRun, has_ended, initial_state
+from dpsynth.wgan.training import TrainingRun, build_step, has_ended, initial_state
 
 LAYOUT = Layout(2, ((2, 4),))
 # As little as there is to compile.
@@ -100,7 +100,7 @@ def watched(trainer):
 
 
 #: What ends a chunk: steps, or numbers drawn, of which a step of these networks needs some hundreds.
-CHUNKS = [("_CHUNK_STEPS", 5), ("_CHUNK_FLOATS", 1000)]
+CHUNKS = [("_CHUNK_STEPS", 5), ("_CHUNK_NUMBERS", 1000)]
 
 
 @pytest.mark.parametrize(("name", "most"), CHUNKS)
@@ -128,7 +128,7 @@ def test_no_sample_comes_twice(monkeypatch, name, most, in_graph):
     assert len(taken) == 40 and len({batch[:15] for batch in taken}) == 40
 
 
-@pytest.mark.parametrize(("name", "most"), [("_CHUNK_STEPS", 7), ("_CHUNK_FLOATS", 1000)])
+@pytest.mark.parametrize(("name", "most"), [("_CHUNK_STEPS", 7), ("_CHUNK_NUMBERS", 1000)])
 def test_a_run_is_what_its_plan_says(monkeypatch, name, most):
     """Catches more steps, likelier records or another divisor than were paid for.
 
@@ -153,10 +153,31 @@ def test_a_run_begins_within_its_constraint():
 
 
 def test_products_are_of_full_precision():
-    """Catches products in TF32, which round a thousand times more than the bounds are widened for."""
+    """Catches products in TF32, which round a thousand times more than the bounds are widened for.
+
+    And a setting of the user's process that a fit leaves changed.
+    """
+    trainer, enabled, seen = make(), tf.config.experimental.tensor_float_32_execution_enabled, []
     tf.config.experimental.enable_tensor_float_32_execution(True)
-    make()
-    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+    def loop(arrays, data, bank, chunk, limit):
+        seen.append(enabled())
+        return arrays, tf.zeros([len(chunk["records"]), len(METRICS)]), limit
+
+    trainer._loop = loop
+    trainer.run(np.random.default_rng(1))
+    assert seen and not any(seen) and enabled()
+
+
+def test_a_chunk_counts_the_numbers_that_the_host_draws():
+    """Catches a call of the program for each iteration, where the device draws all but the samples."""
+
+    def steps(in_graph):
+        plan = Plan(sampling_prob=0.1, expected_batch=65_536.0, steps=1000, noise_multiplier=1.0)
+        numbers = {"n_records": 655_360, "n_bank": 10, "n_steps": 500}
+        return build_step(LAYOUT, TrainingSettings(), plan, in_graph=in_graph, **numbers).draws.shapes.steps
+
+    assert steps(True) > 2 * steps(False) > 2
 
 
 @pytest.mark.parametrize("held", [True, False])
