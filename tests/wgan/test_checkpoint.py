@@ -97,8 +97,10 @@ def test_what_is_finished_keeps_no_noise(tmp_path):
 )
 def test_a_state_that_was_made_up_is_refused(state):
     """Catches a traceback, or a call of whatever a damaged file names."""
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
     with pytest.raises(DataError, match="no state of a generator"):
         generator_at(state)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 @pytest.mark.parametrize(
