@@ -224,6 +224,7 @@ class TrainingRun:
         self._points = points if self._data is None else None
         self._bank = tf.constant(row if bank is None else bank, tf.float32)
 
+    @_full_precision()  # the first projection too
     def run(
         self,
         rng: np.random.Generator,
@@ -259,7 +260,7 @@ class TrainingRun:
         try:
             each = self.step.draws.shapes.steps
             chunks = -(-(self.n_steps - state.step) // each)
-            with _full_precision(), NoiseStream(self._drawn, rng, chunks) as stream:
+            with NoiseStream(self._drawn, rng, chunks) as stream:
                 while not has_ended(state, self.plan, self.settings):  # line 3
                     limit = min(each, self.n_steps - state.step)
                     drawn, noise = next(stream)
