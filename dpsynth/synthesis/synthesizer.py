@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
@@ -45,7 +44,6 @@ from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_par
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
@@ -55,7 +53,7 @@ from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import TableSchema, require_reviewed
-from dpsynth.wgan.history import TrainingHistory, mostly_noise, over_blocks
+from dpsynth.wgan.history import TrainingHistory
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"
@@ -489,17 +487,8 @@ class Synthesizer(BaseEstimator, ABC):
 
     @property
     def training_(self) -> dict[str, Any]:
-        """A training as a report shows it: steps, history, and the bound of each layer. Empty for none."""
-        critic, frame = self._parts.of(Critic), self.history_
-        if critic is None or "noise_share" not in frame:
-            return {}
-        return {
-            "planned": critic.plan.steps,
-            "made": int(frame["step"].iloc[-1]),
-            "rows": {str(name): part.tolist() for name, part in over_blocks(frame).items()},
-            "layers": [asdict(layer) for layer in self._history.layers],
-            "warning": mostly_noise(frame),
-        }
+        """A training as a report shows it. Empty for a generator that makes no private steps."""
+        return {}
 
     def study(self, name: str) -> Estimates:
         """Return the private estimates of a pre-specified regression.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +35,7 @@ from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training, with_generator
 from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.wgan.history import mostly_noise, over_blocks
 from dpsynth.wgan.settings import TrainingSettings
 
 
@@ -202,6 +203,19 @@ class DPWGANGP(Synthesizer):
         batch = None if n is None else max(n // 10, 1)
         training = default_rules.healthgan(schema)
         return cls(epsilon=epsilon, training=training, batch_size=batch, encoding="sdv")
+
+    @property
+    def training_(self) -> dict[str, Any]:
+        """A training as a report shows it: steps, history, and the bound of each layer. Empty for none."""
+        critic, frame = self._parts.of(Critic), self.history_
+        assert critic is not None
+        return {
+            "planned": critic.plan.steps,
+            "made": int(frame["step"].iloc[-1]),
+            "rows": {str(name): part.tolist() for name, part in over_blocks(frame).items()},
+            "layers": [asdict(layer) for layer in self._history.layers],
+            "warning": mostly_noise(frame),
+        }
 
     @classmethod
     def resume(
