@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,12 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.patients.files import PatientFile, cell_texts, places
 from dpsynth.patients.schema import PatientSchema
+from dpsynth.table.answers import Answers
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.draft import draft_column, is_text
 from dpsynth.table.identity import identities, is_person, named_identifier, spellings, tokens
-from dpsynth.table.inference import Draft, asked_about, draft_columns
+from dpsynth.table.inference import Draft, asked_about, draft_columns, with_answers
 from dpsynth.table.remarks import LeftOut, Remark, Remarks
 
 _TIMES = {"day", "days", "date", "time", "datetime", "timestamp", "charttime", "admittime", "visit", "seq"}
@@ -50,6 +52,7 @@ def infer_patient_schema(
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
     missing_words: Iterable[str] = (),
+    answers: Iterable[Mapping[str, Any]] | Answers | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Draft[PatientSchema]:
     """Draft the schema of patients with several rows, with the questions that only the owner can answer.
@@ -66,7 +69,7 @@ def infer_patient_schema(
         The column that identifies a patient, and the one that orders the rows. Default: guessed.
     outcome : str, optional
         A column with one value for each patient.
-    name, n_public, drop, keep, missing_words, progress
+    name, n_public, drop, keep, missing_words, answers, progress
         As for :func:`dpsynth.infer_schema`. ``n_public`` is the number of patients.
 
     Returns
@@ -124,7 +127,8 @@ def infer_patient_schema(
                 f"order (--order), or fill the empty cells of {order!r}"
             )
     events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
-    drafting = _Drafting(unit, order, outcome, keep, missing_words, progress, remarks, orders)
+    answered = Answers.of(answers)
+    drafting = _Drafting(unit, order, outcome, keep, missing_words, progress, remarks, orders, answered)
     drafting.times({file: frame[order] for file, frame in events.items()})
     # What visits may repeat is read from a file of one row for each patient.
     for file, frame in frames.items():
@@ -162,8 +166,10 @@ def infer_patient_schema(
         ignored=tuple(dict.fromkeys(column for column in (*present, *drop) if column not in links)),
         missing_words=tuple(sorted(drafting.words)),
         rows_unreviewed=(*unreviewed, "files") if drafting.files else tuple(unreviewed),
+        constraints=tuple(drafting.rules),
     )
-    return Draft(schema, (*remarks, *asked_about(schema)))
+    schema, suggestions = with_answers(schema, asked_about(schema), answered)
+    return Draft(schema, (*remarks, *suggestions))
 
 
 @dataclass
@@ -179,10 +185,12 @@ class _Drafting:
     remarks: list[Remark]
     #: each file's own name for the order
     orders: Mapping[str, str]
+    answered: Answers
     columns: dict[str, Column] = field(default_factory=dict)
     per_patient: list[str] = field(default_factory=list)
     files: list[PatientFile] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
+    rules: list[str] = field(default_factory=list)
 
     def times(self, by_file: Mapping[str, pd.Series]) -> None:
         """Draft the column that orders the rows: a number without codes, or none where it identifies rows."""
@@ -303,8 +311,10 @@ class _Drafting:
             self.remarks.append(Remark(str(name), "note", text))
         kept = tuple(name for name in self.keep if name in frame)
         outcome = self.outcome if self.outcome in frame.columns.drop(twice) else None
-        made = draft_columns(frame.drop(columns=twice), kept, self.missing_words, outcome, self.progress)
+        given = frame.drop(columns=twice)
+        made = draft_columns(given, kept, self.missing_words, outcome, self.progress, self.answered)
         self.remarks += made.remarks
+        self.rules += made.rules
         self.words |= {*made.missing_words}
         dates = [column.name for column in made.columns if changing and column.is_date]
         for name in dates:

@@ -65,6 +65,9 @@ _APART, _FAR = 0.5, 2.0
 _CLOSE = 0.05  # nearer than this to the others, no code is told from them
 _SPIKE = 5  # times as frequent as the values nearby
 _NEARBY = 5  # how many of these are looked at
+# An end that may stand for no value, whatever it is: its share of the cells and least number, how much more
+# often than those nearby, its distance in ranges of the others and in their steps, and how many others.
+_OFTEN, _FEW, _OFTENER, _GAP, _STEPS, _FEWEST = 0.01, 5, 2.0, 0.12, 8.0, 10
 # also the full-width and the small signs, which some spreadsheets take for the ASCII ones; signs alone ("-",
 # "++", the results of tests) and plain numbers are no formulas
 _SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"
@@ -327,9 +330,29 @@ def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
     [-1.0, 99.0, 999.0]
     """
     coded = np.isin(distinct, [*_NEGATIVE, *_POSITIVE])
-    apart, plain = stand_apart(distinct, counts, coded), distinct[~coded]
+    spiked = _ends_that_stand_apart(distinct, counts)
+    apart, plain = stand_apart(distinct, counts, coded | spiked) | spiked, distinct[~(coded | spiked)]
     impossible = (distinct < 0) & bool(len(plain) >= 3 and plain[0] >= 0)
-    return distinct[coded & (apart | impossible)]
+    return distinct[spiked | (coded & (apart | impossible))]
+
+
+def _ends_that_stand_apart(distinct: Floats, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which values at either end are frequent, and far from the others: 0 or 300 of an age."""
+    apart = np.zeros(len(distinct), dtype=bool)
+    low, high = 0, len(distinct)
+    while high - low > _FEWEST:
+        for end, rest in ((low, slice(low + 1, high)), (high - 1, slice(low, high - 1))):
+            values, times = distinct[rest], counts[rest]
+            first, last = np.interp([0.01, 0.99], np.cumsum(times) / times.sum(), values)
+            gap = np.abs(values - distinct[end]).min()
+            nearby = times[:_NEARBY] if end == low else times[-_NEARBY:]
+            often = counts[end] >= max(_OFTEN * counts[low:high].sum(), _FEW, nearby.mean() * _OFTENER)
+            if often and gap >= _GAP * (last - first) and gap > _STEPS * np.median(np.diff(values)):
+                apart[end] = True
+        if not (apart[low] or apart[high - 1]):
+            break
+        low, high = low + int(apart[low]), high - int(apart[high - 1])
+    return apart
 
 
 def stand_apart(distinct: Floats, counts: NDArray[np.int64], coded: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ somebody has reviewed them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
     ConfigDict,
+    PlainSerializer,
     PlainValidator,
     StrictBool,
     StrictStr,
@@ -29,6 +31,7 @@ from pydantic import (
 from dpsynth.errors import SchemaError
 from dpsynth.files.codec import record
 from dpsynth.files.text import one_sentence
+from dpsynth.table.cells import spoken
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.kinds.kind import Kind, listing
 
@@ -44,6 +47,30 @@ def _category(value: Any) -> bool | int | float | str:
 
 
 Category = Annotated[bool | int | float | str, PlainValidator(_category)]
+
+
+def _pairs(given: Any) -> tuple[tuple[str, Any], ...]:
+    if isinstance(given, Mapping):
+        given = given.items()
+    pairs = (
+        [tuple(pair) for pair in given]
+        if isinstance(given, Iterable) and not isinstance(given, str)
+        else [()]
+    )
+    if not all(len(pair) == 2 and isinstance(pair[0], str) and pair[0].strip() for pair in pairs):
+        raise ValueError(
+            f"aliases must be a mapping from text to the value that it stands for, got {given!r}"
+        )
+    return tuple((word.strip(), _category(value)) for word, value in pairs)
+
+
+#: Other spellings of values. Schemas write a mapping, and a column keeps pairs, which have a hash.
+Aliases = Annotated[
+    tuple[tuple[str, Any], ...],
+    PlainValidator(_pairs),
+    PlainSerializer(dict),
+    WithJsonSchema({"type": "object"}),
+]
 
 
 def _known(kind: Any) -> str:
@@ -96,6 +123,9 @@ class Column(BaseModel):
     missing_codes : tuple of int, float or str
         Values that stand for a missing one, such as -9 or 999. They are numbers, however written, in a
         numeric column, dates in a column of dates, and text elsewhere. Needs ``missing``.
+    aliases : mapping of str to str, int or float
+        Other spellings of a value in a table, such as ``{"MALE": "male"}``, or ``{"<0.50": 0.5}`` for results
+        below what can be measured. Each is read as the value.
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
@@ -144,6 +174,7 @@ class Column(BaseModel):
     missing: StrictBool = False
     special: tuple[float, ...] = ()
     missing_codes: tuple[Category, ...] = ()
+    aliases: Aliases = ()
     derived: StrictStr | None = None
     read_as: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
@@ -172,6 +203,7 @@ class Column(BaseModel):
         if not self.name.strip():
             raise ValueError("name must not be empty")
         self._check_missing_codes()
+        self._check_aliases()
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
@@ -197,6 +229,22 @@ class Column(BaseModel):
             field = "special" if self.is_numeric else "categories"
             if str(code) in map(str, self.categories) or code in self.special:
                 raise ValueError(f"missing_codes and {field} both hold {code!r}. Leave it out of one")
+
+    def _check_aliases(self) -> None:
+        known = {spoken(value) for value in (*self.categories, *self.missing_codes)}
+        for word, value in self.aliases:
+            if word in known:
+                raise ValueError(f"aliases holds {word!r}, which is a value of the column itself")
+            if not self.is_numeric and value not in self.categories:
+                raise ValueError(f"aliases reads {word!r} as {value!r}, which is none of the categories")
+            if self.is_numeric and not (type(value) in (int, float) and self._holds(value)):
+                raise ValueError(
+                    f"aliases reads {word!r} as {value!r}, which must be a number within the bounds"
+                )
+
+    def _holds(self, value: float) -> bool:
+        low, high = self.bounds
+        return low <= value <= high or value in self.special
 
     @property
     def _kind(self) -> Kind:
@@ -250,8 +298,8 @@ class Column(BaseModel):
 
     @property
     def listed(self) -> tuple[Category, ...]:
-        """The values that are listed one by one: categories, codes, and codes of a missing value."""
-        return (*self.categories, *self.special, *self.missing_codes)
+        """What is listed one by one: categories, codes, codes of a missing value, and other spellings."""
+        return (*self.categories, *self.special, *self.missing_codes, *(word for word, _ in self.aliases))
 
     @property
     def unconfirmed(self) -> bool:

@@ -152,13 +152,13 @@ def _checked(column: Column, given: pd.Series, missing_words: Sequence[str]) -> 
 
 
 def only_values(column: Column, values: pd.Series, missing_words: Sequence[str] = ()) -> pd.Series:
-    """Take the words and codes for "no value" out of a column as it came.
+    """Take the words and codes for "no value" out of a column as it came, and read its aliases.
 
     Words that the column declares as values of their own stay. A number counts by its value, however it is
     written. A reader decides from all cells whether a column is numbers or text, and one record must not
     decide how the others are read.
     """
-    values = column.without_codes(values)
+    values = _read_aliases(column, column.without_codes(values))
     words = (*missing_words, *map(spoken, column.missing_codes))
     absent = set(words) - {spoken(value) for value in (*column.categories, *column.special)}
     if not absent or pd.api.types.is_datetime64_any_dtype(values.dtype):
@@ -174,6 +174,22 @@ def only_values(column: Column, values: pd.Series, missing_words: Sequence[str] 
     if not any(said):
         return values
     return values.astype(object).mask(np.array([*said, False])[codes], None)
+
+
+def _read_aliases(column: Column, values: pd.Series) -> pd.Series:
+    """The column with each alias in place of the value that it stands for. Other cells stay as they are."""
+    aliases = dict(column.aliases)
+    if not aliases:
+        return values
+    codes, uniques = distinct_cells(values)
+    read = [
+        aliases.get(value.strip() if isinstance(value, str) else spoken(value), value) for value in uniques
+    ]
+    if all(new is old for new, old in zip(read, uniques, strict=True)):
+        return values
+    made = np.empty(len(read) + 1, dtype=object)
+    made[:] = [*read, None]
+    return pd.Series(made[codes], index=values.index, name=values.name, dtype=object)
 
 
 def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] | None) -> None:

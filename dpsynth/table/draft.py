@@ -20,7 +20,7 @@ from dpsynth.table.kinds import KINDS
 from dpsynth.table.kinds.category import CategoryMatcher
 from dpsynth.table.kinds.date import are_dates, date_fields, series_moments, text_moments
 from dpsynth.table.kinds.number import EXACT_INTEGERS
-from dpsynth.table.remarks import LISTED, LeftOut, Remarks, n_cells
+from dpsynth.table.remarks import LISTED, Answer, LeftOut, Remarks, n_cells
 
 # ------------------------------------------------------------------------------------------------
 # Draft one column of a schema: its fields, and questions to the table's owner.
@@ -95,7 +95,7 @@ def draft_column(
         raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
     if column.unconfirmed:
         held = cells.counts if cells is not None else values.value_counts()
-        said.question(_PUBLIC, rarely_held(column, dict(held))[1])
+        said.question("public_list", _PUBLIC, rarely_held(column, dict(held))[1])
     return column
 
 
@@ -194,12 +194,21 @@ def _text_fields(
         )
     for word, times in asked.items():
         said.question(
+            "missing_word",
             f"is {word!r} an answer (such as 'not done'), as drafted, or a missing value? Then name "
             f"{word!r} in missing_words or --missing-word, for all columns",
             n_cells(times),
+            (
+                Answer(
+                    "missing", "it stands for no value, in all columns", options={"missing_words": (word,)}
+                ),
+                Answer("answer", "it is one of the categories, as drafted"),
+            ),
+            word,
         )
     if cells.n_numbers > cells.n_others:
         said.question(
+            "mixed_cells",
             "most cells are numbers, but not all: codes, as drafted, or numbers with slips to correct?",
             f"{cells.n_others:,} are not: {_times(cells.others)}",
         )
@@ -222,6 +231,7 @@ def _number_fields(
         moments = text_moments(pd.Series([f"{v:.0f}" for v in distinct], dtype=object), "date", "%Y%m%d")
         if not np.isnan(moments).any():
             said.question(
+                "date_numbers",
                 "dates written as whole numbers, as drafted? If they are numbers, write kind: integer",
                 f"such as {distinct[0]:.0f}",
             )
@@ -238,32 +248,58 @@ def _number_fields(
         if n_distinct == 1:
             said.note("one value only. It can be left out")
         elif coded and not is_outcome:
+            number = {"kind": "integer", "lower": float(distinct[0]), "upper": float(distinct[-1])}
+            ordered = {"kind": "ordinal", "categories": tuple(int(v) for v in distinct)}
             said.question(
+                "code_or_count",
                 "few different whole numbers: codes of a category, as drafted, or a count or score? Then "
                 "kind integer with lower and upper, or ordinal",
                 _range(distinct),
+                (
+                    Answer("codes", "categories without an order, as drafted"),
+                    Answer("ordered", "categories with an order", ordered),
+                    Answer("count", "a count or score", number),
+                ),
             )
         if len(codes := codes_of_categories(distinct)):
             said.question(
+                "placeholder",
                 "codes, apart from the other categories? As drafted they are categories of their own. If "
                 "they stand for no value, move them to missing_codes, and write missing: true",
                 _counted(codes, distinct, counts),
+                (
+                    Answer("missing", "they stand for no value", _without(codes, distinct, whole)),
+                    Answer("value", "categories, as drafted"),
+                ),
+                _listed(codes),
             )
-        categories = tuple(int(v) if whole else float(v) for v in distinct)
-        return {"kind": "binary" if n_distinct == 2 else "categorical", "categories": categories}
+        return _numbered(distinct, whole)
     codes = likely_codes(distinct, counts)
     if len(codes):
+        ends = {"lower": float(distinct[0]), "upper": float(distinct[-1])}
         said.question(
+            "placeholder",
             "codes, apart from the other values? As drafted they are values of their own (special). If they "
             "stand for no value, write missing_codes for special, and missing: true. If they were measured, "
             "delete special and widen lower and upper",
             _counted(codes, distinct, counts),
+            (
+                Answer(
+                    "missing",
+                    "they stand for no value",
+                    {"missing_codes": tuple(map(float, codes)), "special": None, "missing": True},
+                ),
+                Answer("code", "a value of its own, as drafted"),
+                Answer("value", "they were measured", {"special": None, **ends}),
+            ),
+            _listed(codes),
         )
         distinct = np.setdiff1d(distinct, codes)
     lower, upper = float(distinct[0]), float(distinct[-1])
     usual = float(np.quantile(numbers[~np.isin(numbers, codes)], 0.99, method="lower"))
     if upper > _FAR * usual > 0:
         said.question(
+            "far_value",
             "is the largest value a slip, far beyond the others? Then correct it in the table, and write the "
             "largest plausible value as upper",
             f"{upper:g}, and 99 in 100 are at most {usual:g}",
@@ -273,6 +309,7 @@ def _number_fields(
         coarse = _hidden_decimals(distinct)
         if coarse is None or round(upper, coarse) <= round(lower, coarse):
             said.question(
+                "step",
                 "many decimals: in which step is it measured or reported? Write it as decimals or step, and "
                 "lower and upper as multiples of it",
                 f"such as {_longest(distinct)}",
@@ -319,8 +356,8 @@ def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: b
         )
     if len(words) > _MOST_CATEGORIES:
         said.question(
-            "many categories, and noise hides the rare ones: can they be grouped in the table (diagnosis "
-            "codes by chapter, say)?",
+            "many_categories",
+            "many categories, and noise hides the rare ones: can they be grouped in the table?",
             f"{len(words):,}",
         )
     if len(words) == 1:
@@ -330,6 +367,22 @@ def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: b
         "kind": "binary" if kind == "categorical" and len(categories) == 2 else kind,
         "categories": categories,
     }
+
+
+def _numbered(distinct: np.ndarray, whole: bool) -> dict[str, Any]:
+    """A category for each number."""
+    categories = tuple(int(v) if whole else float(v) for v in distinct)
+    return {"kind": "binary" if len(categories) == 2 else "categorical", "categories": categories}
+
+
+def _without(codes: np.ndarray, distinct: np.ndarray, whole: bool) -> dict[str, Any]:
+    """Categories without those that stand for no value."""
+    words = tuple(f"{code:g}" for code in codes)
+    return {**_numbered(np.setdiff1d(distinct, codes), whole), "missing_codes": words, "missing": True}
+
+
+def _listed(codes: np.ndarray) -> str:
+    return ", ".join(f"{code:g}" for code in codes)
 
 
 def _counted(codes: np.ndarray, distinct: np.ndarray, counts: np.ndarray) -> str:

@@ -10,10 +10,10 @@ missing and guess.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,13 @@ from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import html_lines, load_yaml
 from dpsynth.progress import column_bar, shown_progress
-from dpsynth.table import identity
+from dpsynth.table.answers import Answers, changed
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.draft import draft_column, find_leaks, is_text
-from dpsynth.table.remarks import LeftOut, Remark, Remarks, said_of
+from dpsynth.table.questions import SeenColumn, SeenTable, asked, in_turn
+from dpsynth.table.questions.persons import person
+from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks, said_of
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.table.suggestions import suggested
 from dpsynth.table.values import numeric_values
@@ -50,6 +52,10 @@ _UNIT = (
     "what is one row: a patient, a stay or a visit? Write it as unit, such as unit: one patient. The "
     "guarantee is about one row"
 )
+_N_PUBLIC = (
+    "is the number of records public, such as one that a publication states? Then write it as n_public. "
+    "Otherwise it is released with noise"
+)
 #: Yes/no columns from which on a draft asks whether they are codes.
 _MANY = 30
 _GROUP = (
@@ -66,6 +72,7 @@ _RULES = (
 
 
 Described = TypeVar("Described", bound=TableSchema, covariant=True)
+AnySchema = TypeVar("AnySchema", bound=TableSchema)
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,8 @@ class Draft(Generic[Described]):
                 if remark.column == name:
                     below = remark.text.startswith(_COMPUTED)  # its formulas stand there
                     detail = f" ({remark.detail})" if remark.detail and not below else ""
-                    lines += _comment(f"{remark.kind}: {remark.text}{detail}")
+                    choices = f". {remark.choices}" if remark.choices and not below else ""
+                    lines += _comment(f"{remark.kind}: {remark.text}{detail}{choices}")
             lines.append(line)
             for one in asked:
                 if one.column == name:
@@ -169,16 +177,25 @@ def _scalar(text: str) -> str:
 
 def asked_about(schema: TableSchema) -> list[Remark]:
     """Return the questions about formulas and rules that a schema's names, units and kinds suggest."""
-    found = suggested(schema)
-    computed = [one for one in found if one.column is not None]
-    remarks = [
-        Remark(
-            one.column, "question", ". ".join(filter(None, (_COMPUTED, one.doubt))), " or ".join(one.texts)
-        )
-        for one in computed
-    ]
-    rules = ", ".join(text for one in found if one.column is None for text in one.texts)
-    return [*remarks, Remark(None, "question", _RULES, rules)] if rules else remarks
+    remarks = []
+    for one in suggested(schema):
+        if one.column is None:
+            answers = [
+                Answer("holds", "declared as a rule", rules=one.texts),
+                Answer("does not hold", "as drafted"),
+            ]
+            remarks += [
+                Remark(None, "question", _RULES, text, "rule", tuple(answers), text) for text in one.texts
+            ]
+        else:
+            more = {"missing": True} if one.needs_missing(schema) else {}
+            answers = [Answer(text, "declared as derived", {"derived": text, **more}) for text in one.texts]
+            text = ". ".join(filter(None, (_COMPUTED, one.doubt)))
+            answers += [Answer("not computed", "as drafted")]
+            remarks.append(
+                Remark(one.column, "question", text, " or ".join(one.texts), "formula", tuple(answers))
+            )
+    return remarks
 
 
 def infer_schema(
@@ -190,6 +207,7 @@ def infer_schema(
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
     missing_words: Iterable[str] = (),
+    answers: Iterable[Mapping[str, Any]] | Answers | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Draft[Schema]:
     """Draft a schema from a table, with the questions that only its owner can answer.
@@ -211,6 +229,9 @@ def infer_schema(
         Columns to leave out, and columns to take although they look like identifiers or free text.
     missing_words : iterable of str
         Words that stand for a missing value, such as ``?``. Columns of numbers compare them as numbers.
+    answers : iterable of mapping, optional
+        Answers to questions of an earlier draft, each with ``question``, ``answer``, and ``column`` and
+        ``about`` where the question has them (:class:`dpsynth.table.answers.Answers` reads them from a file).
     progress : callable, optional
         Receives the number of columns drafted, and of all columns. By default a bar is shown in a notebook or
         at a prompt, and nothing in a script.
@@ -246,9 +267,16 @@ def infer_schema(
             f"the column {both!r} is both dropped and {'kept' if both in keep else 'the outcome'}"
         )
 
+    answered = Answers.of(answers)
     chosen = plain.loc[:, [n not in drop for n in names]]
-    drafted = draft_columns(chosen, keep, missing_words, outcome, progress)
-    columns, remarks = drafted.columns, _persons(chosen) + drafted.remarks
+    drafted = draft_columns(chosen, keep, missing_words, outcome, progress, answered)
+    columns = drafted.columns
+    persons = [*person(drafted.seen)]
+    if any((one := answered.chosen(remark)) and one.options for remark in persons):
+        raise InputError(
+            "answers say that a person has several rows: draft with dpsynth.patients.infer_patient_schema"
+        )
+    remarks = in_turn((*persons, *drafted.remarks))
     if not columns:
         raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
     left = tuple(n for n in names if n not in {column.name for column in columns})
@@ -257,10 +285,59 @@ def infer_schema(
         outcome=outcome,
         n_public=n_public,
         columns=tuple(columns),
+        constraints=drafted.rules,
         ignored=left,
         missing_words=drafted.missing_words,
     )
-    return Draft(schema, (*remarks, *asked_about(schema), *_codes(schema), Remark(None, "question", _UNIT)))
+    schema, suggestions = with_answers(schema, asked_about(schema), answered)
+    number = Remark(None, "question", _N_PUBLIC, question="n_public", sets="n_public")
+    whole = [number] * (n_public is None) + [Remark(None, "question", _UNIT, question="row", sets="unit")]
+    schema, whole = with_own_words(schema, whole, answered)
+    return Draft(schema, (*unanswered(remarks, answered), *suggestions, *_codes(schema), *whole))
+
+
+def with_answers(
+    schema: AnySchema, remarks: Iterable[Remark], answered: Answers
+) -> tuple[AnySchema, list[Remark]]:
+    """Declare the formulas and rules that answers adopt, and return the questions that are left."""
+    left = []
+    for remark in remarks:
+        answer = answered.chosen(remark)
+        if answer is None:
+            left.append(remark)
+            continue
+        columns = tuple(
+            changed(one.name, one, answer.fields) if answer.fields and one.name == remark.column else one
+            for one in schema.columns
+        )
+        schema = schema.model_validate(
+            {**dict(schema), "columns": columns, "constraints": (*schema.constraints, *answer.rules)}
+        )
+    return schema, left
+
+
+def with_own_words(
+    schema: AnySchema, remarks: Iterable[Remark], answered: Answers
+) -> tuple[AnySchema, list[Remark]]:
+    """Write the fields of the schema that an owner has filled in, and return the questions that are left."""
+    left = []
+    for remark in remarks:
+        word = answered.to_question(remark)
+        if word is None:
+            left.append(remark)
+        else:
+            schema = schema.model_validate({**dict(schema), remark.sets: word})
+    return schema, left
+
+
+def unanswered(remarks: Iterable[Remark], answered: Answers) -> list[Remark]:
+    """The remarks, those with an answer as notes of what was answered."""
+    return [
+        Remark(remark.column, "note", f"{remark.question}, answered: {answer.word}", answer.meaning)
+        if (answer := answered.chosen(remark))
+        else remark
+        for remark in remarks
+    ]
 
 
 def _codes(schema: Schema) -> list[Remark]:
@@ -268,16 +345,19 @@ def _codes(schema: Schema) -> list[Remark]:
     count = sum(
         one.kind == "binary" and not one.missing and one.name != schema.outcome for one in schema.columns
     )
-    return [Remark(None, "question", _GROUP, f"{count} columns are yes/no")] if count >= _MANY else []
+    detail = f"{count} columns are yes/no"
+    return [Remark(None, "question", _GROUP, detail, "group")] if count >= _MANY else []
 
 
 @dataclass(frozen=True)
 class DraftedColumns:
-    """Columns of a draft, the remarks about them, and the words for a missing value."""
+    """Columns of a draft, the remarks about them, words for a missing value, rules, and what was seen."""
 
     columns: list[Column]
     remarks: list[Remark]
     missing_words: tuple[str, ...]
+    rules: tuple[str, ...]
+    seen: SeenTable
 
 
 def draft_columns(
@@ -286,18 +366,68 @@ def draft_columns(
     missing_words: tuple[str, ...] = (),
     outcome: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    answered: Answers | None = None,
 ) -> DraftedColumns:
-    """Draft the columns of a frame, as :func:`infer_schema` does.
+    """Draft the columns of a frame, as :func:`infer_schema` does, by the answers that were given.
+
+    Answers such as a word for no value change how columns are read. They are then drafted again.
 
     Raises DataError if the outcome or a column to keep cannot be used.
     """
+    answered = answered or Answers()
+    options = {"keep": keep, "missing_words": missing_words, "drop": ()}
+    while True:
+        drop = {*options["drop"]} - {outcome}
+        chosen = frame.loc[:, [str(name) not in drop for name in frame.columns]]
+        drafted = _drafted_once(chosen, options["keep"], options["missing_words"], outcome, progress)
+        more = {option: tuple(dict.fromkeys(given)) for option, given in _options(drafted, answered, options)}
+        if more == options:
+            return _as_answered(drafted, answered)
+        options = more
+
+
+def _options(
+    drafted: DraftedColumns, answered: Answers, options: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The options of a draft with those that answers add."""
+    found = [answer for remark in drafted.remarks if (answer := answered.chosen(remark))]
+    for option, given in options.items():
+        yield option, (*given, *(word for answer in found for word in answer.options.get(option, ())))
+
+
+def _as_answered(drafted: DraftedColumns, answered: Answers) -> DraftedColumns:
+    """The columns as answers declare them, and their rules."""
+    columns = {column.name: column for column in drafted.columns}
+    rules: list[str] = []
+    for remark in drafted.remarks:
+        answer = answered.chosen(remark)
+        if answer is not None and answer.fields and remark.column is not None:
+            columns[remark.column] = changed(remark.column, columns.get(remark.column), answer.fields)
+        rules += answer.rules if answer is not None else ()
+    order = [seen.name for seen in drafted.seen.columns if seen.name in columns]
+    remarks = [
+        remark
+        for remark in unanswered(drafted.remarks, answered)
+        if remark.kind != "left out" or remark.column not in columns
+    ]
+    return replace(drafted, columns=[columns[name] for name in order], remarks=remarks, rules=tuple(rules))
+
+
+def _drafted_once(
+    frame: pd.DataFrame,
+    keep: tuple[str, ...],
+    missing_words: tuple[str, ...],
+    outcome: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> DraftedColumns:
+    """Draft the columns of a frame without answers."""
     codes = [code for word in missing_words if (code := number(word)) is not None]
     chosen = {str(n): _measured(frame.iloc[:, i], codes) for i, n in enumerate(frame.columns)}
     cells = {n: TextCells.of(values, missing_words) for n, values in chosen.items() if is_text(values)}
     # a word that columns of numbers or dates use for "no value" means the same in text columns beside them
     measured = [read for read in cells.values() if read.is_numeric or read.shape() == "dates"]
     absent = {word for read in measured for word in read.absent}
-    columns: list[Column] = []
+    columns: dict[str, Column] = {}
     remarks: list[Remark] = []
     with shown_progress(progress, column_bar) as tell:
         for done, (column, values) in enumerate(chosen.items()):
@@ -305,7 +435,7 @@ def draft_columns(
                 tell(done, len(chosen))
             said = Remarks(column)
             try:
-                columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
+                columns[column] = draft_column(said, values, cells.get(column), absent, keep, outcome)
             except LeftOut as why:
                 if column == outcome:
                     raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
@@ -313,15 +443,23 @@ def draft_columns(
                     raise of_records(f"column {column!r} cannot be kept: {why}") from None
                 said.left_out(why)
             remarks += said.remarks
+    seen = SeenTable(
+        tuple(
+            SeenColumn(n, values, cells.get(n), columns.get(n), n in keep, n == outcome)
+            for n, values in chosen.items()
+        )
+    )
+    remarks = in_turn((*remarks, *asked(seen)))
     if outcome is not None:
         taken = {
-            column.name: pd.Series(column.cell_numbers(chosen[column.name]))
+            name: pd.Series(column.cell_numbers(chosen[name]))
             if column.written_apart
-            else _cells(chosen[column.name], cells.get(column.name)).reset_index(drop=True)
-            for column in columns
+            else _cells(chosen[name], cells.get(name)).reset_index(drop=True)
+            for name, column in columns.items()
         }
         remarks += _giveaways(pd.DataFrame(taken), outcome)
-    return DraftedColumns(columns, remarks, tuple(sorted({*missing_words, *absent})))
+    words = tuple(sorted({*missing_words, *absent}))
+    return DraftedColumns([*columns.values()], remarks, words, (), seen)
 
 
 def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
@@ -391,18 +529,17 @@ def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
         f"predicts the outcome {outcome} nearly alone (confidential). Is it known only after the "
         "outcome, or another name for it? Then leave it out with drop or --drop"
     )
-    return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]
-
-
-def _persons(frame: pd.DataFrame) -> list[Remark]:
-    """Say whether a person has several rows: the unit of privacy is one row."""
     return [
         Remark(
-            None,
+            leak.column,
             "question",
-            f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}. If "
-            "these are persons, only one row of a person is protected, not the person. Describe several rows "
-            "(--unit, dpsynth.patients.infer_patient_schema), or make one row a person first",
+            text,
+            str(leak),
+            "gives_away",
+            (
+                Answer("leave out", "it is not modelled", options={"drop": (leak.column,)}),
+                Answer("keep", "it is known before the outcome"),
+            ),
         )
-        for found in identity.repeated_persons(frame)
+        for leak in find_leaks(frame, outcome)
     ]

@@ -262,6 +262,13 @@ def infer(
             "encoding=cp1252. Repeatable. The draft says so."
         ),
     ] = None,
+    answers: Annotated[
+        Path | None,
+        Option(
+            help="YAML file of the questions and their answers. It is made if it is absent. Write an answer "
+            "behind each question, and run the command again."
+        ),
+    ] = None,
     force: console.ForceFlag = False,
 ) -> None:
     """Draft a schema. Every field that is read off the data is marked as unreviewed.
@@ -274,8 +281,13 @@ def infer(
     if out is not None:
         require_free_file(out, force=force)
     written = _csv_format(csv or ())
-    chosen = {"outcome": outcome, "drop": drop or (), "keep": keep or ()}
+    chosen: dict[str, Any] = {"outcome": outcome, "drop": drop or (), "keep": keep or ()}
     chosen["missing_words"] = missing_word or ()
+    from dpsynth.table.answers import Answers
+
+    given = Answers.read(answers) if answers is not None else Answers()
+    chosen["answers"] = given
+    unit = unit or given.unit
     try:
         with progress.column_bar() as draw:
             drafted = _drafted(data, written, unit, order, {**chosen, "progress": draw})
@@ -288,6 +300,12 @@ def infer(
     if out is not None:
         drafted.to_yaml(out)
     text = drafted.to_yaml().rstrip("\n") if out is None else f"wrote {out}"
+    if answers is not None:
+        for line in given.unused():
+            console.say(f"- {line}")
+        given.to_yaml(answers)
+        left = sum(given.to_question(remark) is None for remark in given.asked.values())
+        console.say(f"wrote {answers}: {_many(left, 'question')} without an answer")
     result = {
         "out": str(out) if out else None,
         "schema": drafted.schema.to_dict(),

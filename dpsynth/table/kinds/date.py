@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.table.cells import TextCells, distinct_cells, spoken, stand_apart
 from dpsynth.table.kinds.kind import Fields, Floats, refuse_cells
 from dpsynth.table.kinds.number import Number
-from dpsynth.table.remarks import LISTED, Remarks, n_cells
+from dpsynth.table.remarks import LISTED, Answer, Remarks, n_cells
 
 #: Seconds in the unit of each kind's numbers.
 SECONDS = {"date": 86_400, "datetime": 1}
@@ -296,15 +296,31 @@ def date_fields(said: Remarks, seconds: np.ndarray, counts: np.ndarray | None = 
     distinct, places = np.unique(seconds, return_inverse=True)
     times = np.bincount(places, counts).astype(np.int64)
     placed = stand_apart(distinct, times, coded := _ends_of_years(distinct)) & coded
+    fields = _limits_of(said, seconds)
     if placed.any():
+        codes = tuple(moment_text(date, "datetime")[:10] for date in distinct[placed])
+        apart = _limits_of(Remarks(said.column), distinct[~placed])
         said.question(
+            "placeholder",
             "dates apart from the others, which may stand for none? As drafted they are dates. If not, write "
             "them as missing_codes, with missing: true, and lower and upper without them",
             ", ".join(
                 f"{moment_text(date, 'datetime')[:10]} in {n_cells(int(n))}"
                 for date, n in zip(distinct[placed], times[placed], strict=True)
             ),
+            (
+                Answer(
+                    "missing", "they stand for no date", {**apart, "missing_codes": codes, "missing": True}
+                ),
+                Answer("date", "dates, as drafted"),
+            ),
+            ", ".join(codes),
         )
+    return fields
+
+
+def _limits_of(said: Remarks, seconds: np.ndarray) -> dict[str, Any]:
+    """Kind and bounds of dates."""
     lower, upper = float(seconds.min()), float(seconds.max())
     if not (seconds % 86_400).any():
         kind, step = "date", 86_400
@@ -338,10 +354,14 @@ def written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
         return None
     (pattern, moments), *others = [(p, m) for p, m in found if (~np.isnan(m)).sum() == most]
     if others:
+        other, read = others[0]
+        changed = {**date_fields(Remarks(said.column), read[~np.isnan(read)]), "format": other}
         said.question(
+            "day_or_month",
             "is the day or the month written first? As drafted it is the format below, and another one reads "
             "the dates as well",
-            f"{pattern} or {others[0][0]}",
+            f"{pattern} or {other}",
+            (Answer(str(pattern), "as drafted"), Answer(str(other), "this format reads the dates", changed)),
         )
     if most < len(words):
         unread = set(words[np.isnan(moments)])
