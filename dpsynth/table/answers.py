@@ -76,6 +76,12 @@ class Answers:
         named = (entry for entry in self.given if entry["question"] == "person")
         return next((entry.get("column") for entry in named if entry.get("answer") == "persons"), None)
 
+    @property
+    def open(self) -> int:
+        """How many questions that can be answered in a file have no answer yet."""
+        asked = [remark for remark in self.asked.values() if remark.answers or remark.sets]
+        return sum(self.to_question(remark) is None for remark in asked)
+
     def to_question(self, remark: Remark) -> str | None:
         """The word that was given as the answer to a question, None if there is none."""
         key = (remark.question, remark.column, remark.about)

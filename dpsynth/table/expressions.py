@@ -305,7 +305,20 @@ def parse(text: str, columns: Iterable[Column]) -> Expression:
     size = sum(piece not in ("(", ")", ",") for piece in pieces)
     if size > _LONGEST:
         raise ValueError(f"it has {size} words and signs. At most {_LONGEST} are read")
-    return read_pieces(text, pieces, known)
+    try:
+        return read_pieces(text, pieces, known)
+    except ValueError as problem:
+        hint = _unquoted(text, known)
+        raise ValueError(f"{problem}. {hint}") if hint else problem from None
+
+
+def _unquoted(text: str, known: Mapping[str, Column]) -> str:
+    """What to quote, if a category or a column of several words stands in the text without quotes."""
+    words = {str(category): f"'{category}'" for column in known.values() for category in column.categories}
+    for said, quoted in (words | {name: f"`{name}`" for name in known}).items():
+        if " " in said and re.search(rf"(?<![\w'\"`]){re.escape(said)}(?![\w'\"`])", text):
+            return f"Quote it: write {quoted}"
+    return ""
 
 
 def parse_rule(text: str, columns: Iterable[Column], what: str = "constraint") -> Expression:

@@ -27,8 +27,9 @@ from dpsynth.table.answers import Answers, changed
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.draft import draft_column, find_leaks, is_text
-from dpsynth.table.questions import SeenColumn, SeenTable, asked, in_turn
+from dpsynth.table.questions import asked, in_turn
 from dpsynth.table.questions.persons import person
+from dpsynth.table.questions.seen import SeenColumn, SeenTable
 from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks, said_of
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.table.suggestions import suggested
@@ -93,10 +94,7 @@ class Draft(Generic[Described]):
 
     def lines(self) -> list[str]:
         """Return the remarks as lines for a terminal, each once for all its columns."""
-        groups: dict[tuple[str, str], list[Remark]] = {}
-        for remark in self.remarks:
-            groups.setdefault((remark.kind, remark.text), []).append(remark)
-        return [said_of(kind, text, remarks) for (kind, text), remarks in groups.items()]
+        return lines_of(self.remarks)
 
     def counts(self) -> str:
         """Say how many columns were drafted and left out, and what to do next."""
@@ -147,6 +145,14 @@ class Draft(Generic[Described]):
         if path is not None:
             write_text(path, text)
         return text
+
+
+def lines_of(remarks: Iterable[Remark]) -> list[str]:
+    """One line for remarks with the same text, in the order of the first."""
+    groups: dict[tuple[str, str], list[Remark]] = {}
+    for remark in remarks:
+        groups.setdefault((remark.kind, remark.text), []).append(remark)
+    return [said_of(kind, text, same) for (kind, text), same in groups.items()]
 
 
 def check_described(schema: object) -> None:
@@ -460,6 +466,36 @@ def _drafted_once(
         remarks += _giveaways(pd.DataFrame(taken), outcome)
     words = tuple(sorted({*missing_words, *absent}))
     return DraftedColumns([*columns.values()], remarks, words, (), seen)
+
+
+def open_questions(schema: TableSchema, frame: pd.DataFrame) -> list[Remark]:
+    """Questions of a draft of this table about columns of a schema with unreviewed fields. Confidential.
+
+    A question is settled if the column already is as one of its answers declares it. ``frame`` is as a draft
+    takes it.
+    """
+    unreviewed = {column.name: column for column in schema.columns if column.unreviewed}
+    names = [name for name in frame.columns if str(name) in unreviewed]
+    if not names:
+        return []
+    drafted = draft_columns(plain_table(frame[names]), (), schema.missing_words, None)
+    return [
+        remark
+        for remark in drafted.remarks
+        if remark.kind == "question"
+        and not any(_declares(unreviewed[str(remark.column)], answer) for answer in remark.answers)
+    ]
+
+
+def _declares(column: Column, answer: Answer) -> bool:
+    """Whether a column is as an answer with fields declares it."""
+    if not answer.fields:
+        return False
+    try:
+        asked = changed(column.name, column, answer.fields)
+    except InputError:
+        return False
+    return all(getattr(asked, field) == getattr(column, field) for field in answer.fields)
 
 
 def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:

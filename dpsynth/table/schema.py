@@ -373,7 +373,14 @@ class TableSchema(BaseModel):
 
         While it is :attr:`undecided`, only its owner can read the file.
         """
-        text = dump_yaml(self.to_dict())
+        held = self.to_dict()
+        held["columns"] = [
+            {
+                field: value for field, value in column.items() if value is not None
+            }  # categories have no bounds
+            for column in held["columns"]
+        ]
+        text = dump_yaml(held)
         if path is not None:
             write_text(path, text, shared=not self.undecided)
         return text

@@ -304,8 +304,7 @@ def infer(
         for line in given.unused():
             console.say(f"- {line}")
         given.to_yaml(answers)
-        left = sum(given.to_question(remark) is None for remark in given.asked.values())
-        console.say(f"wrote {answers}: {_many(left, 'question')} without an answer")
+        console.say(f"wrote {answers}: {_many(given.open, 'question')} without an answer")
     result = {
         "out": str(out) if out else None,
         "schema": drafted.schema.to_dict(),
@@ -369,7 +368,7 @@ def check(
     from dpsynth.patients.histories import unused_rows
     from dpsynth.patients.reader import reader_of
     from dpsynth.patients.schema import patients_of, read_schema
-    from dpsynth.table.inference import limits_of_data
+    from dpsynth.table.inference import limits_of_data, lines_of, open_questions
     from dpsynth.table.suggestions import count_rules, suggested
 
     described = read_schema(schema)
@@ -409,6 +408,7 @@ def check(
         beyond = [group.beyond(conformed.frame, known.columns) for group in known.groups]
         taken = limits_of_data(known, known.check(table))
         unused = {} if patients is None else unused_rows(table, patients)
+        asked = open_questions(known, table)
         result |= {
             "rows": len(conformed.frame),
             "unused": unused,
@@ -416,7 +416,16 @@ def check(
             "rules": [asdict(count) for count in counts],
             "beyond_groups": beyond,
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
-            "internal": ["rows", "unused", "clipped", "rules", "beyond_groups", "limits_of_data"],
+            "questions": [asdict(remark) for remark in asked],
+            "internal": [
+                "questions",
+                "rows",
+                "unused",
+                "clipped",
+                "rules",
+                "beyond_groups",
+                "limits_of_data",
+            ],
         }
         rows = len(conformed.frame)
         lines.append(f"{data}: {_many(rows, 'row')} fit{'s' if rows == 1 else ''} (confidential)")
@@ -432,6 +441,7 @@ def check(
             "Such a row loses the others by lot (confidential)"
             for group, count in zip(known.groups, beyond, strict=True)
         ]
+        lines += [f"{line} (confidential)" for line in lines_of(asked)]
         lines += map(str, counts)
         if not all(count.declared for count in counts):
             lines.append(

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from dpsynth.table.questions import bands, codes, identifying, relations, spelling, words
-from dpsynth.table.questions.seen import SeenColumn, SeenTable
+from dpsynth.table.questions import bands, codes, identifiers, relations, spellings, words
+from dpsynth.table.questions.seen import SeenTable
 from dpsynth.table.remarks import Remark
-
-__all__ = ["QUESTIONS", "SeenColumn", "SeenTable", "asked", "in_turn"]
 
 #: Each question, in the order in which an owner is asked.
 QUESTIONS: tuple[Callable[[SeenTable], Iterator[Remark]], ...] = (
-    identifying.identifying,
+    identifiers.identifying,
     codes.code_numbers,
     codes.code_tree,
     words.missing_word,
     words.thousands,
     words.written_otherwise,
     bands.ordered_bands,
-    spelling.spelling,
-    relations.items,
+    spellings.spelling,
+    relations.named_items,
     relations.one_of_a_set,
     relations.same_measure,
     relations.sum_of_parts,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from dpsynth.table.cells import number
-from dpsynth.table.questions.seen import SeenColumn, SeenTable, names
+from dpsynth.table.questions.seen import SeenColumn, SeenTable, column_words
 from dpsynth.table.remarks import Answer, Remark
 
 #: 038.9 and 250.00: a code of three digits, with some behind a point
@@ -51,15 +51,13 @@ def _why(seen: SeenColumn) -> str:
     if not all(word.lstrip("+-").isdigit() for word in words):
         return ""
     shown = f"{len(words):,} different ones, such as {', '.join(list(words)[:3])}"
-    last, said = seen.tokens[-1:], set(seen.tokens)
-    if {*last} & (names()["codes"] | names()["identifiers"]) and not said & names()["counted"]:
-        return shown
-    glued = any(token.endswith(("code", "itemid")) for token in said)
-    return (
-        shown
-        if glued or (seen.column is not None and not said & names()["counted"] and _scattered(seen))
-        else ""
+    last, said, known = {*seen.tokens[-1:]}, {*seen.tokens}, column_words()
+    if said & known["counted"]:
+        return ""
+    named = last & (known["codes"] | known["identifiers"]) or any(
+        w.endswith(("code", "itemid")) for w in said
     )
+    return shown if named or (seen.column is not None and _scattered(seen)) else ""
 
 
 def _scattered(seen: SeenColumn) -> bool:

@@ -245,7 +245,7 @@ def _cuts(values: Floats, of: np.ndarray) -> bool:
     return len(changes) == len(np.unique(b)) - 1 and bool((a[order][changes] > a[order][changes - 1]).all())
 
 
-def items(table: SeenTable) -> Iterator[Remark]:
+def named_items(table: SeenTable) -> Iterator[Remark]:
     """Ask whether a column of numbers holds several measurements, of which another one has the names."""
     named = [
         seen

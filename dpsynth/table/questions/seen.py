@@ -21,7 +21,7 @@ _LOOKED_AT = 5_000
 
 
 @cache
-def names() -> Mapping[str, frozenset[str]]:
+def column_words() -> Mapping[str, frozenset[str]]:
     """Words in the names of columns, from ``names.yaml``, whose comments say what each group is."""
     held = shipped_yaml("dpsynth.table.questions", "names.yaml")
     return {group: frozenset(words.split()) for group, words in held.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsynth.table.questions.seen import SeenColumn, SeenTable, names
+from dpsynth.table.questions.seen import SeenColumn, SeenTable, column_words
 from dpsynth.table.remarks import Answer, Remark
 
 
@@ -21,7 +21,7 @@ def identifying(table: SeenTable) -> Iterator[Remark]:
 
 
 def _identifies(seen: SeenColumn) -> bool:
-    said, words = set(seen.tokens), names()
+    said, words = set(seen.tokens), column_words()
     birth = bool(seen.column and seen.column.is_date and said & {"birth", "born"})
     named = bool(said & {"name", "names"} and (said & words["whose"] or len(said) == 1))
     return birth or named or bool(said & words["identifying"] and not said & words["measured"])
