@@ -21,9 +21,11 @@ from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.answers import Answers
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
+from dpsynth.table.dictionaries.dictionary import Dictionary
 from dpsynth.table.draft import draft_column, is_text
+from dpsynth.table.drafts import Draft
 from dpsynth.table.identity import identities, is_person, named_identifier, spellings, tokens
-from dpsynth.table.inference import Draft, asked_about, draft_columns, with_answers
+from dpsynth.table.inference import asked_about, draft_columns, with_answers
 from dpsynth.table.remarks import LeftOut, Remark, Remarks
 
 _TIMES = {"day", "days", "date", "time", "datetime", "timestamp", "charttime", "admittime", "visit", "seq"}
@@ -53,6 +55,7 @@ def infer_patient_schema(
     keep: Iterable[str] = (),
     missing_words: Iterable[str] = (),
     answers: Iterable[Mapping[str, Any]] | Answers | None = None,
+    dictionary: Dictionary | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Draft[PatientSchema]:
     """Draft the schema of patients with several rows, with the questions that only the owner can answer.
@@ -69,7 +72,7 @@ def infer_patient_schema(
         The column that identifies a patient, and the one that orders the rows. Default: guessed.
     outcome : str, optional
         A column with one value for each patient.
-    name, n_public, drop, keep, missing_words, answers, progress
+    name, n_public, drop, keep, missing_words, answers, dictionary, progress
         As for :func:`dpsynth.infer_schema`. ``n_public`` is the number of patients.
 
     Returns
@@ -102,6 +105,13 @@ def infer_patient_schema(
             if column not in known:
                 raise DataError(f"{option} {column!r} is not a column of the table ({few(known)})")
     frames = {file: frame.drop(columns=list({*drop} & {*frame.columns})) for file, frame in given.items()}
+    if dictionary is not None:
+        left = {*dictionary.leaves_out(known)} - {unit, order}
+        frames = {
+            file: dictionary.without_codes(frame.drop(columns=list(left & {*frame.columns})))
+            for file, frame in frames.items()
+        }
+        keep = (*keep, *(name for frame in frames.values() for name in dictionary.keeps(frame)))
     remarks: list[Remark] = []
     unreviewed = ["unit"] * (unit is None) + ["most"] + ["order"] * (order is None) + ["per"]
     unit = unit or _unit(frames, remarks)
@@ -169,7 +179,8 @@ def infer_patient_schema(
         constraints=tuple(drafting.rules),
     )
     schema, suggestions = with_answers(schema, asked_about(schema), answered)
-    return Draft(schema, (*remarks, *suggestions))
+    made = Draft(schema, (*remarks, *suggestions))
+    return made if dictionary is None else dictionary.declared(made)
 
 
 @dataclass

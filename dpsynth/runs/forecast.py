@@ -31,8 +31,8 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts
 from dpsynth.synthesis.study_forecast import check_studies
+from dpsynth.table.drafts import check_described
 from dpsynth.table.grid import default_cells
-from dpsynth.table.inference import check_described
 from dpsynth.table.schema import Schema, TableSchema, require_reviewed
 
 if TYPE_CHECKING:

@@ -49,9 +49,9 @@ from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.training import Progress, Settings, Training
 from dpsynth.table.derived import Where, combinations, parse_where
+from dpsynth.table.drafts import check_described
 from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
-from dpsynth.table.inference import check_described
 from dpsynth.table.schema import TableSchema, require_reviewed
 from dpsynth.wgan.history import TrainingHistory
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
     from dpsynth.table.csv_format import CsvFormat
+    from dpsynth.table.dictionaries import read_dictionary
     from dpsynth.table.files import read_table, write_table
     from dpsynth.table.groups import Group
     from dpsynth.table.inference import infer_schema
@@ -27,6 +28,7 @@ _HOMES = {
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
     "infer_schema": "dpsynth.table.inference",
+    "read_dictionary": "dpsynth.table.dictionaries",
     "read_table": "dpsynth.table.files",
     "require_reviewed": "dpsynth.table.schema",
     "write_table": "dpsynth.table.files",
@@ -40,6 +42,7 @@ __all__ = [
     "ParquetTable",
     "Schema",
     "infer_schema",
+    "read_dictionary",
     "read_table",
     "require_reviewed",
     "write_table",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,22 +20,23 @@ import pandas as pd
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.files.storage import replaced
+from dpsynth.table import labelled
 from dpsynth.table.cells import distinct_cells, escape
 from dpsynth.table.column import Column
 from dpsynth.table.csv import text_frame
 from dpsynth.table.csv_format import CsvFile, CsvFormat, in_schema
 from dpsynth.table.schema import Schema
 
-_READABLE = (".csv", ".csv.gz", ".parquet")
 #: Ends of the names of files that can be written.
 WRITABLE = (".csv", ".parquet")
 _GUESSED = CsvFormat()
+Read = tuple[pd.DataFrame, Path | CsvFile]
 
 
 def read_table(
     path: str | Path, schema: Schema | None = None, csv_format: CsvFormat | None = None
 ) -> pd.DataFrame:
-    """Read a CSV (``.csv``, ``.csv.gz``) or Parquet file.
+    """Read a table: CSV (``.csv``, ``.csv.gz``, ``.tsv``), Parquet, ``.xlsx``, SPSS, Stata or SAS.
 
     With a schema, its columns must be exactly the file's, in any order, beside those that it ignores. The
     frame then has the canonical order and dtypes. Values outside the bounds stay as they are. Without a
@@ -57,12 +59,43 @@ def read_cells(
     like are absent too, unless one of them is a declared category of its column.
     """
     source = Path(path)
-    parquet = _suffix(source, _READABLE) == ".parquet"
+    read = READERS[_suffix(source, tuple(READERS))]
     with reading(source):
-        if not parquet:
-            return text_frame(source, columns, csv_format)
-        _check_memory(source)
-        return with_text(pd.read_parquet(source), source), source
+        return read(source, columns, csv_format)
+
+
+def _read_parquet(path: Path, columns: Iterable[Column] | None, csv_format: CsvFormat) -> Read:
+    _check_memory(path)
+    return with_text(pd.read_parquet(path), path), path
+
+
+def _read_tabs(path: Path, columns: Iterable[Column] | None, csv_format: CsvFormat) -> Read:
+    return text_frame(path, columns, csv_format if csv_format.sep else replace(csv_format, sep="\t"))
+
+
+def _read_sheet(path: Path, columns: Iterable[Column] | None, csv_format: CsvFormat) -> Read:
+    """The first sheet of a workbook, its cells as they stand: a text 010 must not become ten."""
+    try:
+        cells = pd.read_excel(path, engine="openpyxl", dtype=object, keep_default_na=False, na_values=[""])
+    except ImportError:
+        raise DataError(f"{path}: workbooks need openpyxl. Install dpsynth-health[dictionaries]") from None
+    return cells.infer_objects(), path
+
+
+def _read_labelled(path: Path, columns: Iterable[Column] | None, csv_format: CsvFormat) -> Read:
+    """A file of SPSS, Stata or SAS, its codes as they stand."""
+    return labelled.open_file(path)[0], path
+
+
+#: Readers by the end of a file's name.
+READERS: dict[str, Callable[[Path, Iterable[Column] | None, CsvFormat], Read]] = {
+    ".csv": text_frame,
+    ".csv.gz": text_frame,
+    ".tsv": _read_tabs,
+    ".parquet": _read_parquet,
+    ".xlsx": _read_sheet,
+    **dict.fromkeys(labelled.SUFFIXES, _read_labelled),
+}
 
 
 def with_text(frame: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -9,44 +9,31 @@ missing and guess.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, InputError, of_records
-from dpsynth.files.storage import write_text
-from dpsynth.files.text import html_lines, load_yaml
 from dpsynth.progress import column_bar, shown_progress
 from dpsynth.table.answers import Answers, changed
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
+from dpsynth.table.dictionaries.dictionary import Dictionary
 from dpsynth.table.draft import draft_column, find_leaks, is_text
+from dpsynth.table.drafts import COMPUTED, AnySchema, Draft
 from dpsynth.table.questions import asked, in_turn
 from dpsynth.table.questions.persons import person
 from dpsynth.table.questions.seen import SeenColumn, SeenTable
-from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks, said_of
+from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.table.suggestions import suggested
 from dpsynth.table.values import numeric_values
 
 _LISTED = 5
-
-
-_HEAD = (
-    "PRIVATE draft: bounds and categories are values of records. In every column write bounds and categories "
-    "that you know without this table (what is possible, not what occurs), answer the questions, and delete "
-    "the line 'unreviewed'. Write 'reviewed: true' for each list of categories or codes that is public. "
-    "Columns under 'ignored' are not read; which they are was read off the data too."
-)
-
-
-_MARKED = "Each formula or rule behind a # is a question: delete the # if it holds, and the line if not."
 
 
 _UNIT = (
@@ -65,120 +52,10 @@ _GROUP = (
 )
 
 
-_COMPUTED = "is it computed from others, as the names suggest? Then declare the formula as derived"
 _RULES = (
     "does each of these rules hold for everybody, by definition or nature? Declare those that do under "
     "constraints. Names suggest them, not records"
 )
-
-
-Described = TypeVar("Described", bound=TableSchema, covariant=True)
-AnySchema = TypeVar("AnySchema", bound=TableSchema)
-
-
-@dataclass(frozen=True)
-class Draft(Generic[Described]):
-    """A schema read from a table, every field unreviewed. Remarks about persons come first, the
-    question about the privacy unit last.
-
-    Printed, or shown in a notebook, it is the schema with its remarks. Both quote records.
-    """
-
-    schema: Described
-    remarks: tuple[Remark, ...]
-
-    @property
-    def questions(self) -> tuple[Remark, ...]:
-        """The questions that only the table's owner can answer."""
-        return tuple(remark for remark in self.remarks if remark.kind == "question")
-
-    def lines(self) -> list[str]:
-        """Return the remarks as lines for a terminal, each once for all its columns."""
-        return lines_of(self.remarks)
-
-    def counts(self) -> str:
-        """Say how many columns were drafted and left out, and what to do next."""
-        return (
-            f"{len(self.schema.names)} columns drafted, {len(self.schema.ignored)} left out. The draft is "
-            "private: bounds and categories were read off the data. Answer the questions. Put public values "
-            "in their place, and delete each 'unreviewed'."
-        )
-
-    def __str__(self) -> str:
-        return "\n".join([str(self.schema), *(f"- {line}" for line in self.lines()), self.counts()])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        remarks = f"<ul>{html_lines(self.lines(), 'li')}</ul>"
-        return self.schema._repr_html_() + remarks + html_lines([self.counts()])
-
-    def to_yaml(self, path: str | Path | None = None) -> str:
-        """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
-        declared = set(self.schema.names)
-        about = [remark for remark in self.remarks if remark.column not in declared]
-        asked = suggested(self.schema)
-        lines = _comment(f"{_HEAD} {_MARKED}" if asked else _HEAD)
-        for remark in about:
-            lines += _comment(str(remark if remark.column else replace(remark, detail="")), "- ")
-        position = 0
-        for line in self.schema.to_yaml().splitlines():
-            if not line.startswith("- name:"):
-                lines.append(line)
-                continue
-            name = self.schema.names[position]
-            position += 1
-            for remark in self.remarks:
-                if remark.column == name:
-                    below = remark.text.startswith(_COMPUTED)  # its formulas stand there
-                    detail = f" ({remark.detail})" if remark.detail and not below else ""
-                    choices = f". {remark.choices}" if remark.choices and not below else ""
-                    lines += _comment(f"{remark.kind}: {remark.text}{detail}{choices}")
-            lines.append(line)
-            for one in asked:
-                if one.column == name:
-                    lines += [f"  #derived: {_scalar(formula)}" for formula in one.texts]
-                    lines += ["  #missing: true"] * one.needs_missing(self.schema)
-        rules: list[str] = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
-        lines += ["#constraints:", *(f"#- {rule}" for rule in rules)] if rules else []
-        text = "\n".join(lines) + "\n"
-        if path is not None:
-            write_text(path, text)
-        return text
-
-
-def lines_of(remarks: Iterable[Remark]) -> list[str]:
-    """One line for remarks with the same text, in the order of the first."""
-    groups: dict[tuple[str, str], list[Remark]] = {}
-    for remark in remarks:
-        groups.setdefault((remark.kind, remark.text), []).append(remark)
-    return [said_of(kind, text, same) for (kind, text), same in groups.items()]
-
-
-def check_described(schema: object) -> None:
-    """Raise InputError if an argument ``schema`` is no schema, and say what to do with a draft."""
-    if isinstance(schema, Draft):
-        raise InputError(
-            "schema must be a Schema, got a Draft, whose fields were read off the records. Write it to a "
-            "file (draft.to_yaml(path)), review it there, and read it (Schema.from_yaml(path)). Or give "
-            "draft.schema with accept_unreviewed=True if only the owner of the records sees the results"
-        )
-    if not isinstance(schema, TableSchema):
-        raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
-
-
-def _comment(text: str, mark: str = "") -> list[str]:
-    plain = text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
-    return textwrap.wrap(plain, 108, initial_indent=f"# {mark}", subsequent_indent="#   " if mark else "# ")
-
-
-def _scalar(text: str) -> str:
-    """The text as YAML, in quotes where YAML needs them."""
-    try:
-        plain = load_yaml(f"- {text}", origin="", error=ValueError) == [text]
-    except ValueError:
-        plain = False
-    return text if plain else "'" + text.replace("'", "''") + "'"
 
 
 def asked_about(schema: TableSchema) -> list[Remark]:
@@ -196,7 +73,7 @@ def asked_about(schema: TableSchema) -> list[Remark]:
         else:
             more = {"missing": True} if one.needs_missing(schema) else {}
             answers = [Answer(text, "declared as derived", {"derived": text, **more}) for text in one.texts]
-            text = ". ".join(filter(None, (_COMPUTED, one.doubt)))
+            text = ". ".join(filter(None, (COMPUTED, one.doubt)))
             answers += [Answer("not computed", "as drafted")]
             remarks.append(
                 Remark(one.column, "question", text, " or ".join(one.texts), "formula", tuple(answers))
@@ -214,6 +91,7 @@ def infer_schema(
     keep: Iterable[str] = (),
     missing_words: Iterable[str] = (),
     answers: Iterable[Mapping[str, Any]] | Answers | None = None,
+    dictionary: Dictionary | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Draft[Schema]:
     """Draft a schema from a table, with the questions that only its owner can answer.
@@ -238,6 +116,8 @@ def infer_schema(
     answers : iterable of mapping, optional
         Answers to questions of an earlier draft, each with ``question``, ``answer``, and ``column`` and
         ``about`` where the question has them (:class:`dpsynth.table.answers.Answers` reads them from a file).
+    dictionary : Dictionary, optional
+        A data dictionary (:func:`dpsynth.table.read_dictionary`). What it says is public and needs no review.
     progress : callable, optional
         Receives the number of columns drafted, and of all columns. By default a bar is shown in a notebook or
         at a prompt, and nothing in a script.
@@ -274,6 +154,10 @@ def infer_schema(
         )
 
     answered = Answers.of(answers)
+    if dictionary is not None:
+        plain = dictionary.without_codes(plain)
+        drop = (*drop, *dictionary.leaves_out(names))
+        keep = (*keep, *(n for n in dictionary.keeps(plain) if n not in drop))
     chosen = plain.loc[:, [n not in drop for n in names]]
     drafted = draft_columns(chosen, keep, missing_words, outcome, progress, answered)
     columns = drafted.columns
@@ -299,7 +183,8 @@ def infer_schema(
     number = Remark(None, "question", _N_PUBLIC, question="n_public", sets="n_public")
     whole = [number] * (n_public is None) + [Remark(None, "question", _UNIT, question="row", sets="unit")]
     schema, whole = with_own_words(schema, whole, answered)
-    return Draft(schema, (*unanswered(remarks, answered), *suggestions, *_codes(schema), *whole))
+    made = Draft(schema, (*unanswered(remarks, answered), *suggestions, *_codes(schema), *whole))
+    return made if dictionary is None else dictionary.declared(made)
 
 
 def with_answers(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpsynth.datasets.data_cards import Card
     from dpsynth.table.column import Column
     from dpsynth.table.csv_format import CsvFormat
-    from dpsynth.table.inference import Draft
+    from dpsynth.table.drafts import Draft
     from dpsynth.table.schema import TableSchema
 
 
@@ -262,6 +262,13 @@ def infer(
             "encoding=cp1252. Repeatable. The draft says so."
         ),
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        Option(
+            help="Data dictionary of REDCap or Frictionless. Files of SPSS, Stata and SAS carry their own. "
+            "Its kinds, limits and categories are public."
+        ),
+    ] = None,
     answers: Annotated[
         Path | None,
         Option(
@@ -278,16 +285,20 @@ def infer(
 
     If a column such as patient_id repeats its values, it drafts a schema of patients with several rows.
     """
+    from dpsynth.table import labelled
+    from dpsynth.table.answers import Answers
+    from dpsynth.table.dictionaries import read_dictionary
+
     if out is not None:
         require_free_file(out, force=force)
     written = _csv_format(csv or ())
     chosen: dict[str, Any] = {"outcome": outcome, "drop": drop or (), "keep": keep or ()}
     chosen["missing_words"] = missing_word or ()
-    from dpsynth.table.answers import Answers
-
     given = Answers.read(answers) if answers is not None else Answers()
     chosen["answers"] = given
     unit = unit or given.unit
+    described = dictionary or (data if data.suffix.lower() in labelled.SUFFIXES else None)
+    chosen["dictionary"] = None if described is None else read_dictionary(described)
     try:
         with progress.column_bar() as draw:
             drafted = _drafted(data, written, unit, order, {**chosen, "progress": draw})
@@ -368,7 +379,8 @@ def check(
     from dpsynth.patients.histories import unused_rows
     from dpsynth.patients.reader import reader_of
     from dpsynth.patients.schema import patients_of, read_schema
-    from dpsynth.table.inference import limits_of_data, lines_of, open_questions
+    from dpsynth.table.drafts import lines_of
+    from dpsynth.table.inference import limits_of_data, open_questions
     from dpsynth.table.suggestions import count_rules, suggested
 
     described = read_schema(schema)

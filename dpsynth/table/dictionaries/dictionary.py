@@ -1,0 +1,129 @@
+"""A data dictionary: what is public about the columns of a table, whatever its records are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from dpsynth.errors import InputError, SchemaError
+from dpsynth.table.answers import changed
+from dpsynth.table.cells import spoken
+from dpsynth.table.column import Column
+from dpsynth.table.drafts import AnySchema, Draft
+from dpsynth.table.expressions import parse_rule
+from dpsynth.table.remarks import Remark
+
+#: fields of a column that need no review if a dictionary says them, and what it must say for a list
+_LISTS = ("categories", "special", "missing_codes", "aliases")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A column of a dictionary. ``fields`` are those of a `Column`, all of them public.
+
+    ``left_out`` says why a column is not modelled, such as a name. ``rules`` hold by the dictionary.
+    """
+
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    left_out: str = ""
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The variables of a table, by name. ``source`` says which file they come from."""
+
+    source: str
+    variables: Mapping[str, Variable]
+
+    @classmethod
+    def of(cls, source: str, variables: Iterable[Variable]) -> Dictionary:
+        """The dictionary of these variables. DataError if two have one name."""
+        found: dict[str, Variable] = {}
+        for one in variables:
+            if one.name in found:
+                raise InputError(f"{source}: the variable {one.name!r} is described twice")
+            found[one.name] = one
+        return cls(source, found)
+
+    def keeps(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """Columns of a table that it describes for use, so that no draft asks whom they identify."""
+        names = [str(name) for name in frame.columns[frame.notna().any()]]
+        return tuple(n for n in names if (one := self.variables.get(n)) and one.fields and not one.left_out)
+
+    def without_codes(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A table without the codes that the dictionary says stand for no value."""
+        made = {}
+        for name in frame.columns:
+            one = self.variables.get(str(name))
+            codes = {spoken(code) for code in one.fields.get("missing_codes", ())} if one else set()
+            if codes:
+                made[name] = frame[name].mask(frame[name].map(spoken).isin(codes))
+        return frame.assign(**made)
+
+    def leaves_out(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of a table's columns that it leaves out."""
+        return tuple(n for n in names if (one := self.variables.get(n)) and one.left_out)
+
+    def declared(self, draft: Draft[AnySchema]) -> Draft[AnySchema]:
+        """A draft of a table with what the dictionary says in place of what records say.
+
+        Fields of the dictionary are public, and so is its list of categories or codes. All others stay
+        unreviewed. A field that does not fit the others of its column, and a rule that cannot be read, are
+        left out with a remark.
+        """
+        columns, remarks = [], []
+        for column in draft.schema.columns:
+            one = self.variables.get(column.name)
+            if one is None or not one.fields:
+                columns.append(column)
+                continue
+            try:
+                columns.append(_stated(column, one.fields))
+            except (InputError, SchemaError) as problem:
+                columns.append(column)
+                text = f"{self.source} describes it in a way that is not used"
+                remarks.append(Remark(column.name, "note", text, str(problem)))
+        settled = {c.name for c, old in zip(columns, draft.schema.columns, strict=True) if c is not old}
+        schema = draft.schema.model_copy(update={"columns": tuple(columns)})
+        rules: list[str] = []
+        for one in self.variables.values():
+            for rule in one.rules:
+                try:
+                    parse_rule(rule, schema.columns)
+                    rules.append(rule)
+                except InputError as problem:
+                    text = f"a rule of {self.source} is not used"
+                    remarks.append(Remark(one.name, "note", text, str(problem)))
+        schema = schema.model_validate({**dict(schema), "constraints": (*schema.constraints, *rules)})
+        left = [
+            remark
+            for remark in draft.remarks
+            if remark.kind != "question" or remark.column not in settled or remark.question in _STILL
+        ]
+        gone = [
+            Remark(name, "left out", f"{self.source}: {self.variables[name].left_out}")
+            for name in self.leaves_out(draft.schema.ignored)
+        ]
+        return Draft(schema, (*left, *gone, *remarks))
+
+
+#: Questions that a dictionary does not answer: about the outcome, and about how columns hang together.
+_STILL = frozenset(
+    ("gives_away", "same_measure", "sum_of_parts", "decided_by", "one_of_a_set", "formula", "slips")
+)
+
+
+def _stated(column: Column, fields: Mapping[str, Any]) -> Column:
+    """A drafted column with the public fields of a dictionary, and the others unreviewed."""
+    made = changed(column.name, column, fields)
+    kept = tuple(name for name in made.unreviewed if name not in fields)
+    if "kind" in fields and not {"lower", "upper"} & {*kept}:
+        # What is left says how records are written: whether a value is missing, and how many decimals.
+        kept = tuple(name for name in kept if name != "decimals")
+    listed = any(fields.get(name) for name in _LISTS) and not {*_LISTS} & {*kept}
+    return made.model_copy(update={"unreviewed": kept, "reviewed": listed and not kept})
