@@ -26,6 +26,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.frames import pandas_of
 from dpsynth.table.grid import Marginals
 from dpsynth.table.identity import near, warn_of_near_identities, warn_of_repeated_persons
 from dpsynth.table.schema import Schema, TableSchema
@@ -43,8 +44,8 @@ _MOST_NOISE = 0.1
 
 def conformed(schema: Schema, frame: pd.DataFrame | PartitionedRecords) -> Records:
     """The records of a private table, checked. Raises InputError for parts that have another schema."""
-    if isinstance(frame, pd.DataFrame):
-        return FrameRecords(schema.conform_modelled(frame))
+    if not isinstance(frame, PartitionedRecords):
+        return FrameRecords(schema.conform_modelled(pandas_of(frame)))
     _check_schema(frame, schema)
     frame.check()
     return frame
@@ -74,16 +75,13 @@ def records_of(
     DataError if they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
     seed = int((rng or secure_generator()).integers(2**63)) if schema.several else 0
-    if isinstance(frame, pd.DataFrame):
+    if not isinstance(frame, PartitionedRecords):
+        frame = pandas_of(frame)
         reader = reader_of(schema, seed)
         own = reader.records(frame)
         records: Records = FrameRecords(own)
         rows = len(own)
         warn_of_near_identities(str(schema.unit), near(reader.persons(frame)))
-    elif not isinstance(frame, PartitionedRecords):
-        raise InputError(
-            f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
-        )
     else:
         _check_schema(frame, schema)
         records = frame

@@ -52,6 +52,7 @@ from dpsynth.table.derived import Where, combinations, parse_where
 from dpsynth.table.drafts import check_described
 from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
+from dpsynth.table.frames import as_came, library_of
 from dpsynth.table.schema import TableSchema, require_reviewed
 from dpsynth.wgan.history import TrainingHistory
 
@@ -131,7 +132,8 @@ class Synthesizer(BaseEstimator, ABC):
         Parameters
         ----------
         frame : DataFrame (n, columns), or PartitionedRecords
-            Private records. Numeric values outside the schema's bounds are clipped. Records in parts may be
+            Private records, in pandas, polars, pyarrow or duckdb. Numeric values outside the schema's bounds
+            are clipped. Records in parts may be
             larger than memory. They are counted and summed there. Critic steps hold points of them, of
             large tables in a file that has no name, in the folder ``TMPDIR``. Each file of a table in parts
             has all rows of its patients.
@@ -200,7 +202,7 @@ class Synthesizer(BaseEstimator, ABC):
 
                     check_target(checkpoint)
                 record_provenance(ledger, schema, options, rng, unreviewed)
-                self.ledger_ = ledger
+                self.ledger_, self._library = ledger, library_of(frame)
                 plan = plan_fit(records, schema, options, rng, ledger, also=also)
                 self.n_, self.delta_ = plan.n, plan.parts.delta
                 tell_few_records(rows, plan.parts.of(Columns), options.epsilon, schema.protected)
@@ -241,7 +243,8 @@ class Synthesizer(BaseEstimator, ABC):
         Returns
         -------
         DataFrame (n_samples, columns)
-            In the schema's order and dtypes (:attr:`dpsynth.table.Column.dtype`), as ``schema.conform`` gives
+            Of the library of the table that was fitted, of pandas after `load`. In the schema's order and
+            dtypes (:attr:`dpsynth.table.Column.dtype`), as ``schema.conform`` gives
             them. Whole numbers are ``int64``, or ``Int64`` if a value may be missing. Text categories stay
             text, as in a file. ``pandas.Categorical(values, schema["stage"].categories, ordered=True)``
             gives an ordinal column its order.
@@ -254,7 +257,8 @@ class Synthesizer(BaseEstimator, ABC):
             If a constraint or condition is nearly impossible under the model, naming it.
         """
         self._check_room(n_samples, "sample_to(path, n_samples) writes them to a file piece by piece")
-        return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
+        made = pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
+        return as_came(made, getattr(self, "_library", "pandas"))
 
     def sample_many(
         self,

@@ -24,7 +24,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError, of_records
+from dpsynth.errors import of_records
+from dpsynth.table.frames import pandas_of
 
 #: what other programs write for a missing value; a column that declares one of these as a category keeps it
 ABSENT = frozenset(("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "."))
@@ -91,7 +92,8 @@ _FORMULA = re.compile(
 def plain_table(frame: pd.DataFrame) -> pd.DataFrame:
     """A table as drafts and fits both take it, whatever program made the frame.
 
-    Names are text. Bytes are UTF-8 text. Blank text is a missing value. Arrow's columns are pandas' own.
+    It may be a table of another library (`dpsynth.table.frames`). Names are text. Bytes are UTF-8 text. Blank
+    text is a missing value. Arrow's columns are pandas' own.
     Categories are text, numbers or true/false. DataError names a column with other bytes. InputError says
     what is no DataFrame.
 
@@ -100,10 +102,7 @@ def plain_table(frame: pd.DataFrame) -> pd.DataFrame:
     >>> plain_table(pd.DataFrame({5: [b"F", b"M"], "a": [" ", "x"]})).to_dict("list")
     {'5': ['F', 'M'], 'a': [None, 'x']}
     """
-    if not isinstance(frame, pd.DataFrame):
-        raise InputError(
-            f"a table must be a pandas DataFrame, got {type(frame).__name__}. pandas.DataFrame(...) makes one"
-        )
+    frame = pandas_of(frame)
     names = [str(name) for name in frame.columns]
     given = [frame.iloc[:, i] for i in range(len(names))]
     made = [_plain_column(*column) for column in zip(names, given, strict=True)]

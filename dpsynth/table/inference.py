@@ -25,6 +25,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.dictionaries.dictionary import Dictionary
 from dpsynth.table.draft import draft_column, find_leaks, is_text
 from dpsynth.table.drafts import COMPUTED, AnySchema, Draft
+from dpsynth.table.frames import pandas_of
 from dpsynth.table.questions import asked, in_turn
 from dpsynth.table.questions.persons import person
 from dpsynth.table.questions.seen import SeenColumn, SeenTable
@@ -139,6 +140,7 @@ def infer_schema(
     >>> print(made.remarks[0])
     left out: patient_id: says whose row or which row it is (keep or --keep takes it)
     """
+    frame = pandas_of(frame)
     plain = plain_table(frame)
     names = _names(frame)
     drop, keep, missing_words = tuple(map(str, drop)), tuple(map(str, keep)), tuple(missing_words)
