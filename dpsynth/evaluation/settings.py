@@ -23,8 +23,9 @@ from dpsynth.evaluation.models import Model, check_outcome
 from dpsynth.evaluation.tables import Most
 from dpsynth.files.codec import OptionGroup, listed
 from dpsynth.studies.model import EffectsModel
-from dpsynth.table.expressions import Expression, parse_rule
+from dpsynth.table.expressions import Expression
 from dpsynth.table.kinds.category import category_codes
+from dpsynth.table.pairs import read_rule
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import numeric_values
 
@@ -236,8 +237,8 @@ class Settings(OptionGroup):
     def rules(self, schema: Schema) -> tuple[Expression, ...]:
         """Return the rules that records should obey, the schema's first. Raise InputError if one is wrong."""
         return tuple(
-            parse_rule(text, schema.columns)
-            for text in dict.fromkeys((*schema.constraints, *self.constraints))
+            read_rule(given, schema.columns)
+            for given in dict.fromkeys((*schema.constraints, *self.constraints))
         )
 
     def grouped(self, schema: Schema) -> tuple[Grouping, ...]:

@@ -25,6 +25,7 @@ from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells
+from dpsynth.table.pairs import located_pairs
 from dpsynth.table.schema import Schema, TableSchema
 
 #: Rows of a patient that are modelled, at most.
@@ -67,8 +68,8 @@ class PatientSchema(TableSchema):
     terminal : tuple of str
         Binary columns, such as a death, whose second category stands in a patient's last row alone. Rows
         after the first such row are not used.
-    constraints : tuple of str
-        Rules that every row obeys, see :mod:`dpsynth.table.expressions`.
+    constraints : tuple of str or Pairs
+        Rules that every row obeys, as of :class:`dpsynth.Schema`.
     n_public : int, optional
         The number of patients, if that is public knowledge.
     outcome : str, optional
@@ -280,7 +281,7 @@ class PatientSchema(TableSchema):
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
             for course in _COURSES:
                 column |= {"over_time": course} if column["name"] in getattr(self, course) else {}
-        facts |= {"constraints": list(self.constraints) or None, "columns": columns}
+        facts |= {"constraints": table.get("constraints"), "columns": columns}
         return {key: value for key, value in facts.items() if value is not None}
 
     @classmethod
@@ -481,7 +482,8 @@ def schema_of(data: Any) -> TableSchema:
 
 def read_schema(path: str | Path) -> TableSchema:
     """Read the schema of a YAML file, of either kind."""
-    return read_yaml(path, schema_of, error=SchemaError)
+    folder = Path(path).parent
+    return read_yaml(path, lambda data: schema_of(located_pairs(data, folder)), error=SchemaError)
 
 
 def _length(name: str, lower: float, upper: float, step: float | None, unit: str | None) -> Column:

@@ -229,9 +229,10 @@ def _block(model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator, 
         if not len(done):
             break
         chosen = open_ if turn < _TURNS // 2 else done[rng.integers(0, len(done), len(open_))]
+    rules = "; ".join(map(str, model.schema.constraints))
     raise RejectionError(
         "the rows of synthetic patients cannot obey all constraints together "
-        f"({'; '.join(model.schema.constraints)}). Correct them if they are not true of the real table"
+        f"({rules}). Correct them if they are not true of the real table"
     )
 
 

@@ -37,9 +37,10 @@ from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.derived import add_derived, combinations, formulas, readings
 from dpsynth.table.draft import draft_column, is_text
-from dpsynth.table.expressions import Expression, parse_rule
+from dpsynth.table.expressions import Expression
 from dpsynth.table.groups import Group, check_groups
 from dpsynth.table.kinds import KINDS
+from dpsynth.table.pairs import Constraint, located_pairs, read_rule
 from dpsynth.table.remarks import LeftOut, Remarks
 
 # ------------------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ class TableSchema(BaseModel):
     columns: tuple[Column, ...]
     n_public: int | None = None
     outcome: StrictStr | None = None
-    constraints: tuple[StrictStr, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     name: str | None = None
     description: str | None = None
     unit: StrictStr | None = None
@@ -393,7 +394,8 @@ class TableSchema(BaseModel):
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
-        return read_yaml(source, cls.from_dict, error=SchemaError)
+        folder = Path(source).parent
+        return read_yaml(source, lambda data: cls.from_dict(located_pairs(data, folder)), error=SchemaError)
 
 
 @record
@@ -409,8 +411,9 @@ class Schema(TableSchema):
         private count uses privacy budget.
     outcome : str, optional
         A categorical, binary or ordinal column. Classifiers predict it, and it is the base model's root.
-    constraints : tuple of str
-        Rules that hold in every synthetic record (:mod:`dpsynth.table.expressions`).
+    constraints : tuple of str or Pairs
+        Rules that hold in every synthetic record (:mod:`dpsynth.table.expressions`), or allowed combinations
+        of categories (:mod:`dpsynth.table.pairs`).
     name, description : str, optional
         For readers.
     unit : str, optional
@@ -495,7 +498,7 @@ class Schema(TableSchema):
     @property
     def rules(self) -> tuple[Expression, ...]:
         """The constraints, read, each given once."""
-        return tuple(parse_rule(text, self.columns) for text in dict.fromkeys(self.constraints))
+        return tuple(read_rule(given, self.columns) for given in dict.fromkeys(self.constraints))
 
     @property
     def formulas(self) -> tuple[tuple[Column, Expression], ...]:
@@ -611,7 +614,8 @@ class Schema(TableSchema):
             column if column.name in whole else column.model_copy(update=_NO_FORMULA)
             for column in map(self.column, chosen)
         )
-        kept = tuple(rule.text for rule in self.rules if set(rule.columns) <= set(chosen))
+        given = zip(dict.fromkeys(self.constraints), self.rules, strict=True)
+        kept = tuple(one for one, rule in given if set(rule.columns) <= set(chosen))
         outcome = self.outcome if self.outcome in chosen else None
         groups = [(group.among(chosen), group.at_most) for group in self.groups]
         left = tuple(Group(columns=own, at_most=most) for own, most in groups if own)
