@@ -83,7 +83,7 @@ class Dictionary:
                 columns.append(column)
                 continue
             try:
-                columns.append(_stated(column, one.fields))
+                columns.append(_with_public(column, one.fields))
             except (InputError, SchemaError) as problem:
                 columns.append(column)
                 text = f"{self.source} describes it in a way that is not used"
@@ -118,7 +118,7 @@ _STILL = frozenset(
 )
 
 
-def _stated(column: Column, fields: Mapping[str, Any]) -> Column:
+def _with_public(column: Column, fields: Mapping[str, Any]) -> Column:
     """A drafted column with the public fields of a dictionary, and the others unreviewed."""
     made = changed(column.name, column, fields)
     kept = tuple(name for name in made.unreviewed if name not in fields)
