@@ -24,7 +24,7 @@ app = typer.Typer(
     name="dpsynth",
     help="Differentially private synthetic tables, with a ledger of what they cost.",
     rich_markup_mode=None,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 #: Functions, and groups of them, in the order of the help.

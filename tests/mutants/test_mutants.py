@@ -43,8 +43,8 @@ def test_the_lists_are_long_enough_and_without_doubles():
     assert not set(names) & {mutant.room for mutant in MUTANTS}
     rooms = Counter(mutant.room for mutant in MUTANTS)
     expected = (
-        "accounting attacks attacks_synthetic audit bounds budget checkpoint datasets ledger mechanism "
-        "paths releases report research step studies verdicts"
+        "accounting attacks attacks_synthetic audit bounds budget checkpoint datasets drafts ledger "
+        "mechanism paths releases report research step studies verdicts"
     )
     assert sorted(rooms) == expected.split() and min(rooms.values()) >= 5 and len(MUTANTS) >= 40
 

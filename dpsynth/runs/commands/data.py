@@ -475,13 +475,16 @@ def check(
 
 
 @schema_app.command(name="json")
-def print_form() -> None:
+def print_form(
+    run: Annotated[bool, Option("--run", help="Print that of runs' configurations.")] = False,
+) -> None:
     """Print the JSON Schema of schema files, with which an editor completes and checks them.
 
     In Visual Studio Code, save it and name it in the setting yaml.schemas.
     """
     from dpsynth.files.storage import dump_json
     from dpsynth.patients.form import json_schema
+    from dpsynth.runs.form import run_form
 
-    form = json_schema()
+    form = run_form() if run else json_schema()
     console.emit(form, dump_json(form))
