@@ -198,6 +198,10 @@ class Column(BaseModel):
     def _dates_as_text(self, bound: float | None) -> float | str | None:
         return self.shown(bound) if bound is not None and self.written_apart else bound
 
+    @field_serializer("special", when_used="json")
+    def _special_dates_as_text(self, special: tuple[float, ...]) -> list[float | str]:
+        return [self.shown(code) for code in special] if self.written_apart else [*special]
+
     @model_validator(mode="after")
     def _fields_fit(self) -> Column:
         if not self.name.strip():

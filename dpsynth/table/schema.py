@@ -705,8 +705,8 @@ class Schema(TableSchema):
         kept = self.model_dump(mode="json", exclude_defaults=True)
         for column in kept["columns"]:
             column |= {key: _plain(value) for key, value in column.items()}
-            if "special" in column:
-                column["special"] = [_plain(code) for code in column["special"]]
+            codes = [_plain(code) for code in column.pop("special", ())]
+            column |= {"special": codes} if codes else {}
         order = ["name", "description", "unit", "n_public", "outcome", "ignored", "other_columns"]
         order += ["missing_words", "csv", "groups", "columns", "constraints"]
         return {key: kept[key] for key in order if key in kept}

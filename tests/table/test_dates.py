@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth import DPMarginals
 from dpsynth.errors import DataError, InputError, SchemaError
+from dpsynth.privacy import Ledger
 from dpsynth.table.column import Column
 from dpsynth.table.derived import parse_where
 from dpsynth.table.files import read_table, write_table
@@ -129,7 +131,7 @@ def test_a_wrong_field_is_one_sentence():
         ({"step": 7}, "a whole number of steps of 7 above lower, got 2010-01-01 and 2012-12-31"),
         ({"step": 0.5}, "step must be a whole number of days"),
         ({"scale": "log"}, "scale is not allowed for kind 'date'"),
-        ({"special": (3,)}, "special is not allowed for kind 'date'"),
+        ({"special": ("soon",)}, "special must be a date"),
         ({"unit": "days"}, "unit is not allowed for kind 'date'"),
         ({"format": "%d/%m"}, "must hold year, month and day"),
         ({"format": "%Y-%d-%m"}, "reads ISO dates as other dates"),
@@ -308,3 +310,21 @@ def test_sdv_metadata_of_dates():
     assert found.allowed == "2012-04-03 to 2012-12-25"
     known = {"came": {"lower": "2010-01-01", "upper": "2019-12-31"}}
     assert Schema.from_sdv(metadata, known=known)["came"].unreviewed == ()
+
+
+def test_a_date_may_be_a_code_of_its_own() -> None:
+    """9999-12-31 for "still insured", which stretches the bounds to eight thousand years or becomes missing."""
+    ends = Column(name="end", kind="date", lower="2010-01-01", upper="2020-12-31", special=("9999-12-31",))
+    schema = Schema(columns=(ends, Column(name="age", kind="integer", lower=0, upper=100)), n_public=600)
+    assert Schema.from_yaml(schema.to_yaml()) == schema and "'9999-12-31'" in schema.to_yaml()
+    assert ends.allowed == "2010-01-01 to 2020-12-31, or 9999-12-31"
+    rng = np.random.default_rng(0)
+    days = pd.Series(np.datetime64("2012-01-01") + rng.integers(0, 2000, 600)).astype(str)
+    days[:200] = "9999-12-31"
+    frame = pd.DataFrame({"end": days, "age": rng.integers(0, 90, 600)})
+    assert schema.conform(frame).clipped == {"end": 0, "age": 0}
+    sample = DPMarginals(epsilon=None, random_state=0).fit(frame, schema=schema, ledger=Ledger()).sample(600)
+    coded = sample["end"] == "9999-12-31"
+    assert 150 < coded.sum() < 250 and sample["end"][~coded].max() < pd.Timestamp("2021-01-01")
+    with pytest.raises(SchemaError, match="special holds 2015-01-01"):
+        Column(name="end", kind="date", lower="2010-01-01", upper="2020-12-31", special=("2015-01-01",))

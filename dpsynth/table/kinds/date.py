@@ -52,7 +52,7 @@ WEEK = (1.0, 7)
 class Date(Number):
     """Dates of the calendar, as days since 1970-01-01."""
 
-    refused = dict.fromkeys(("decimals", "special", "scale", "unit", "categories"), "")
+    refused = dict.fromkeys(("decimals", "scale", "unit", "categories"), "")
     default_step = 1.0
     written_apart = True
     number_unit = difference_unit = "days"
@@ -77,6 +77,14 @@ class Date(Number):
             except ValueError as problem:
                 raise ValueError(f"missing_codes {problem}") from None
             read["missing_codes"] = tuple(map(self.shown, codes))
+        if read.get("special"):
+            given = read["special"]
+            try:
+                read["special"] = tuple(
+                    moment(code, self.name) if isinstance(code, str) else code for code in given
+                )
+            except ValueError as problem:
+                raise ValueError(f"special {problem}") from None
         return read
 
     def check(self, column: Fields) -> None:
@@ -312,6 +320,7 @@ def date_fields(said: Remarks, seconds: np.ndarray, counts: np.ndarray | None = 
                 Answer(
                     "missing", "they stand for no date", {**apart, "missing_codes": codes, "missing": True}
                 ),
+                Answer("code", "values of their own, such as not yet", {**apart, "special": codes}),
                 Answer("date", "dates, as drafted"),
             ),
             ", ".join(codes),

@@ -57,8 +57,8 @@ class Number(Kind):
         for code in column.special:
             if lower <= code <= upper:
                 raise ValueError(
-                    f"special holds {code:g}, which lies within lower and upper ({lower:g} to "
-                    f"{upper:g}). Give bounds that leave the codes out"
+                    f"special holds {self.shown(code)}, which lies within lower and upper "
+                    f"({self.shown(lower)} to {self.shown(upper)}). Give bounds that leave the codes out"
                 )
             self._check_code(code)
         if len(set(column.special)) < len(column.special):
@@ -148,7 +148,7 @@ class Number(Kind):
             unit = f" {self.number_unit}" if self.number_unit else ""
             words += f" in steps of {column.resolution:.10g}{unit}"
         words += ", log scale" if column.scale == "log" else ""
-        words += f", or {few(f'{code:.10g}' for code in column.special)}" if column.special else ""
+        words += f", or {few(self.shown(code, 10) for code in column.special)}" if column.special else ""
         return words + (f", computed as {column.derived}" if column.derived else "")
 
     def written_as_numbers(self, column: Fields) -> bool:
