@@ -313,7 +313,7 @@ def test_sdv_metadata_of_dates():
 
 
 def test_a_date_may_be_a_code_of_its_own() -> None:
-    """9999-12-31 for "still insured", which stretches the bounds to eight thousand years or becomes missing."""
+    """9999-12-31 for "still insured", which stretches the bounds by eight thousand years or is missing."""
     ends = Column(name="end", kind="date", lower="2010-01-01", upper="2020-12-31", special=("9999-12-31",))
     schema = Schema(columns=(ends, Column(name="age", kind="integer", lower=0, upper=100)), n_public=600)
     assert Schema.from_yaml(schema.to_yaml()) == schema and "'9999-12-31'" in schema.to_yaml()
