@@ -91,6 +91,8 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
         pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
     if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
         pytest.skip("tensorflow_privacy is not installed")
+    if "import polars" in text and find_spec("polars") is None:
+        pytest.skip("polars is not installed")
     if "import DPAIM" in text and find_spec("mbi") is None:
         pytest.skip("mbi (private-pgm) is not installed")
     monkeypatch.chdir(tmp_path)
