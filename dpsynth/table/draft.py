@@ -95,12 +95,12 @@ def draft_column(
         raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
     if column.unconfirmed:
         held = cells.counts if cells is not None else values.value_counts()
-        said.question("public_list", _PUBLIC, rarely_held(column, dict(held))[1])
+        said.question("public_list", PUBLIC_LIST, rarely_held(column, dict(held))[1])
     return column
 
 
 #: what a draft asks of each list of categories or codes
-_PUBLIC = (
+PUBLIC_LIST = (
     "is this list public, from a data dictionary say, and not a list of what occurs in the records? Then "
     "write reviewed: true"
 )

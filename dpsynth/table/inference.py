@@ -203,9 +203,8 @@ def with_answers(
             changed(one.name, one, answer.fields) if answer.fields and one.name == remark.column else one
             for one in schema.columns
         )
-        schema = schema.model_validate(
-            {**dict(schema), "columns": columns, "constraints": (*schema.constraints, *answer.rules)}
-        )
+        rules = (*schema.constraints, *answer.rules)
+        schema = type(schema)(**{**dict(schema), "columns": columns, "constraints": rules})
     return schema, left
 
 
@@ -219,7 +218,7 @@ def with_own_words(
         if word is None:
             left.append(remark)
         else:
-            schema = schema.model_validate({**dict(schema), remark.sets: word})
+            schema = type(schema)(**{**dict(schema), remark.sets: word})
     return schema, left
 
 

@@ -80,8 +80,7 @@ def test_a_redcap_dictionary_is_public(tmp_path: Path) -> None:
     assert schema["pain"].bounds == (0, 100) and schema["drugs___a"].categories == (0, 1)
     assert "not (`sex` = 1 and `age` < 55) implies `pregnant` is missing" in schema.constraints
     assert "not (`drugs___a` = 1) implies `dose` is missing" in schema.constraints
-    # Of a number without limits on the form, and of dates, records decide some: all others are public.
-    assert not schema.unreviewed, schema.unreviewed
+    assert not schema.unreviewed
     conformed = schema.conform(frame).frame
     assert all(not rule.broken(conformed).any() for rule in schema.rules)
     assert not any(one.question == "public_list" for one in made.questions)
@@ -161,9 +160,14 @@ def test_labels_of_spss_and_stata_are_public(suffix: str, tmp_path: Path) -> Non
     else:
         pyreadstat.write_dta(survey(), str(path), **said)
     frame = read_table(path)
-    schema = infer_schema(frame, dictionary=read_dictionary(path)).schema
+    made = infer_schema(frame, dictionary=read_dictionary(path))
+    schema = made.schema
     sex, income = schema["sex"], schema["income"]
-    assert sex.categories == (1, 2) and sex.reviewed and dict(sex.aliases) == {"female": 1, "male": 2}
+    assert sex.categories == (1, 2) and dict(sex.aliases) == {"female": 1, "male": 2} and not sex.unreviewed
+    # Stata's encode makes labels of records, so their owner must confirm the list.
+    assert sex.unconfirmed and ("sex", "public_list") in {
+        (one.column, one.question) for one in made.questions
+    }
     assert str(income.description).startswith("Monthly income")
     assert {"lower", "upper"} <= {*income.unreviewed}  # no dictionary says them
     if suffix == ".sav":
@@ -239,3 +243,13 @@ def test_workbooks_and_tabs_are_read(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
     drafts = [infer_schema(read_table(tmp_path / name)).schema for name in ("t.xlsx", "t.tsv")]
     assert drafts[0] == drafts[1] and drafts[0]["code"].categories == ("010", "011")
+
+
+def test_decimals_that_a_dictionary_does_not_state_stay_unreviewed(tmp_path: Path) -> None:
+    """A step that was read off the records, and that nobody is asked to review."""
+    path = tmp_path / "dictionary.csv"
+    path.write_text(f"{HEAD}\nlab,f,,text,Lab,,,number,0.01,500,,,,,,,,\n", encoding="utf-8")
+    frame = pd.DataFrame({"lab": np.random.default_rng(0).lognormal(2, 1.5, 300).clip(0.1, 400).round(2)})
+    lab = infer_schema(frame, dictionary=read_dictionary(path)).schema["lab"]
+    assert lab.bounds == (0.01, 500) and lab.decimals == 2 and lab.unreviewed == ("decimals",)
+    assert lab.scale == "linear"  # read off the records as well

@@ -10,7 +10,7 @@ import trap_columns
 from trap_columns import Trapped
 
 from dpsynth.cli import main
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, SchemaError
 from dpsynth.patients import infer_patient_schema
 from dpsynth.table import CsvFormat, Schema, infer_schema, read_table
 from dpsynth.table.answers import Answers
@@ -195,3 +195,13 @@ def test_answers_leave_every_field_unreviewed(name: str, tmp_path: Path) -> None
     made = infer_schema(frame, answers=likely(infer_schema(frame).questions)).schema
     for column in made.columns:
         assert {*column.unreviewed} >= column.model_fields_set - {"name", "unreviewed"}, column
+
+
+def test_own_words_are_written_into_the_schema() -> None:
+    """A meaning of a row that an owner gives and nobody keeps, or a number that ends in a traceback."""
+    frame = pd.DataFrame({"age": [*range(20, 80)] * 5, "sex": ["F", "M"] * 150})
+    given = [{"question": "row", "answer": "one patient"}, {"question": "n_public", "answer": 300}]
+    schema = infer_schema(frame, answers=given).schema
+    assert (schema.unit, schema.n_public) == ("one patient", 300)
+    with pytest.raises(SchemaError, match="n_public"):
+        infer_schema(frame, answers=[{"question": "n_public", "answer": "many"}])

@@ -12,11 +12,12 @@ from dpsynth.errors import InputError, SchemaError
 from dpsynth.table.answers import changed
 from dpsynth.table.cells import spoken
 from dpsynth.table.column import Column
+from dpsynth.table.draft import PUBLIC_LIST
 from dpsynth.table.drafts import AnySchema, Draft
 from dpsynth.table.expressions import parse_rule
 from dpsynth.table.remarks import Remark
 
-#: fields of a column that need no review if a dictionary says them, and what it must say for a list
+#: fields of a column that are lists
 _LISTS = ("categories", "special", "missing_codes", "aliases")
 
 
@@ -35,20 +36,25 @@ class Variable:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The variables of a table, by name. ``source`` says which file they come from."""
+    """The variables of a table, by name. ``source`` says which file they come from.
+
+    ``beside_records``: the file holds the records too. A list in it may have been made of them, as Stata's
+    ``encode`` does, so its owner must confirm each list.
+    """
 
     source: str
     variables: Mapping[str, Variable]
+    beside_records: bool = False
 
     @classmethod
-    def of(cls, source: str, variables: Iterable[Variable]) -> Dictionary:
-        """The dictionary of these variables. DataError if two have one name."""
+    def of(cls, source: str, variables: Iterable[Variable], *, beside_records: bool = False) -> Dictionary:
+        """The dictionary of these variables. InputError if two have one name."""
         found: dict[str, Variable] = {}
         for one in variables:
             if one.name in found:
                 raise InputError(f"{source}: the variable {one.name!r} is described twice")
             found[one.name] = one
-        return cls(source, found)
+        return cls(source, found, beside_records)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Columns of a table that it describes for use, so that no draft asks whom they identify."""
@@ -72,9 +78,9 @@ class Dictionary:
     def declared(self, draft: Draft[AnySchema]) -> Draft[AnySchema]:
         """A draft of a table with what the dictionary says in place of what records say.
 
-        Fields of the dictionary are public, and so is its list of categories or codes. All others stay
-        unreviewed. A field that does not fit the others of its column, and a rule that cannot be read, are
-        left out with a remark.
+        Fields of the dictionary are public, and so is its list of categories or codes if it does not stand
+        beside records. All others stay unreviewed. A field that does not fit the others of its column, and a
+        rule that cannot be read, are left out with a remark.
         """
         columns, remarks = [], []
         for column in draft.schema.columns:
@@ -83,7 +89,7 @@ class Dictionary:
                 columns.append(column)
                 continue
             try:
-                columns.append(_with_public(column, one.fields))
+                columns.append(self._with_public(column, one.fields))
             except (InputError, SchemaError) as problem:
                 columns.append(column)
                 text = f"{self.source} describes it in a way that is not used"
@@ -99,7 +105,7 @@ class Dictionary:
                 except InputError as problem:
                     text = f"a rule of {self.source} is not used"
                     remarks.append(Remark(one.name, "note", text, str(problem)))
-        schema = schema.model_validate({**dict(schema), "constraints": (*schema.constraints, *rules)})
+        schema = type(schema)(**{**dict(schema), "constraints": (*schema.constraints, *rules)})
         left = [
             remark
             for remark in draft.remarks
@@ -109,21 +115,24 @@ class Dictionary:
             Remark(name, "left out", f"{self.source}: {self.variables[name].left_out}")
             for name in self.leaves_out(draft.schema.ignored)
         ]
-        return Draft(schema, (*left, *gone, *remarks))
+        lists = [
+            Remark(name, "question", PUBLIC_LIST, question="public_list")
+            for name in settled
+            if schema.column(name).unconfirmed
+        ]
+        return Draft(schema, (*left, *gone, *remarks, *lists))
+
+    def _with_public(self, column: Column, fields: Mapping[str, Any]) -> Column:
+        """A drafted column with the public fields of a dictionary, and the others unreviewed."""
+        if {"lower", "upper"} <= {*fields}:
+            fields = {"scale": None, **fields}  # that of a draft may not fit these limits
+        made = changed(column.name, column, fields)
+        kept = tuple(name for name in made.unreviewed if name not in fields)
+        listed = any(fields.get(name) for name in _LISTS) and not kept and not self.beside_records
+        return made.model_copy(update={"unreviewed": kept, "reviewed": listed})
 
 
 #: Questions that a dictionary does not answer: about the outcome, and about how columns hang together.
 _STILL = frozenset(
     ("gives_away", "same_measure", "sum_of_parts", "decided_by", "one_of_a_set", "formula", "slips")
 )
-
-
-def _with_public(column: Column, fields: Mapping[str, Any]) -> Column:
-    """A drafted column with the public fields of a dictionary, and the others unreviewed."""
-    made = changed(column.name, column, fields)
-    kept = tuple(name for name in made.unreviewed if name not in fields)
-    if "kind" in fields and not {"lower", "upper"} & {*kept}:
-        # What is left says how records are written: whether a value is missing, and how many decimals.
-        kept = tuple(name for name in kept if name != "decimals")
-    listed = any(fields.get(name) for name in _LISTS) and not {*_LISTS} & {*kept}
-    return made.model_copy(update={"unreviewed": kept, "reviewed": listed and not kept})

@@ -20,7 +20,7 @@ def read_labels(path: Path) -> Dictionary | None:
     if path.suffix.lower() not in SUFFIXES:
         return None
     _, found = open_file(path, metadataonly=True)
-    return Dictionary.of(str(path), _variables(found))
+    return Dictionary.of(str(path), _variables(found), beside_records=True)
 
 
 def _variables(found: Any) -> Iterator[Variable]:
