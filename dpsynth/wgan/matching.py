@@ -34,6 +34,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import TensorOps, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import MatchedPoints, Weights, reflected, unit_cube
 from dpsynth.wgan.norms import spectral_norm_bound
+from dpsynth.wgan.precision import full_precision
 from dpsynth.wgan.settings import MatchingSettings
 from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds
 
@@ -222,10 +223,9 @@ class GradientRelease:
         return (np.concatenate([first, deltas[0], inputs[1]], axis=1) - centres[t]) / stds[t]
 
     @functools.cached_property
+    @full_precision()
     def centres_and_stds(self) -> tuple[Floats, Floats]:
         """Centre of a record's gradient and std for noise multiplier 1 of each component, shape (T, P)."""
-        # TF32 products round at 1e-3, outside what the bounds are widened for.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
         centres: list[Floats] = []
         stds: list[Floats] = []
         for t in range(len(self.critics.matrices)):
@@ -248,6 +248,7 @@ def _program(function: Callable[..., Any], *shape: int) -> Callable[..., Any]:
     return tf.function(function, jit_compile=True, autograph=False)
 
 
+@full_precision()
 def matched(
     released: Released,
     layout: Layout,
@@ -270,7 +271,6 @@ def matched(
 
     Raises RunError if the points diverge.
     """
-    tf.config.experimental.enable_tensor_float_32_execution(False)
     count = len(released.means)
     targets = {
         "means": tf.constant(released.means, tf.float32),

@@ -8,8 +8,7 @@ gradient. Losses on real batches and realised batch sizes are never kept.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -37,6 +36,7 @@ from dpsynth.wgan.algorithm import (
 )
 from dpsynth.wgan.history import BEYOND, LayerBound, quiet
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
+from dpsynth.wgan.precision import full_precision
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.theorems import LayerBounds
 
@@ -164,17 +164,6 @@ def has_ended(state: TrainingState, plan: Plan, settings: TrainingSettings) -> b
     return state.step >= plan.steps // settings.critic_steps
 
 
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """No products in TF32, which round at 1e-3, outside what the bounds are widened for."""
-    allowed = tf.config.experimental.tensor_float_32_execution_enabled()
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    try:
-        yield
-    finally:
-        tf.config.experimental.enable_tensor_float_32_execution(allowed)
-
-
 class _Diverged(RunError):
     """A training that would diverge again."""
 
@@ -224,7 +213,7 @@ class TrainingRun:
         self._points = points if self._data is None else None
         self._bank = tf.constant(row if bank is None else bank, tf.float32)
 
-    @_full_precision()  # the first projection too
+    @full_precision()  # the first projection too
     def run(
         self,
         rng: np.random.Generator,

@@ -22,7 +22,7 @@ from dpsynth.wgan import matching as gradient_matching
 from dpsynth.wgan.matching import Critics, GradientRelease, matched
 from dpsynth.wgan.networks import MatchedPoints, coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings
-from dpsynth.wgan.theorems import Domain
+from dpsynth.wgan.theorems import Domain, gradient_bounds
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))
 SCALE = np.float32([1, 1, 1, 1, 1, 3, 3])
@@ -170,11 +170,21 @@ def test_sums_that_float64_would_round_are_refused(monkeypatch):
         made.query([points])
 
 
-def test_bounds_are_not_computed_in_tf32():
-    """Catches products of a GPU that round at 1e-3, for which no bound is widened."""
+def test_bounds_are_not_computed_in_tf32(monkeypatch):
+    """Catches products of a GPU that round at 1e-3, for which no bound is widened.
+
+    And a setting of the user's process that stays changed.
+    """
+    enabled, seen = tf.config.experimental.tensor_float_32_execution_enabled, []
+
+    def watched(*values, **named):
+        seen.append(enabled())
+        return gradient_bounds(*values, **named)
+
+    monkeypatch.setattr(gradient_matching, "gradient_bounds", watched)
     tf.config.experimental.enable_tensor_float_32_execution(True)
     assert release_of().centres_and_stds[1].shape == (3, 72)
-    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+    assert seen == [False] * 3 and enabled()
 
 
 def test_the_bound_is_attained():
