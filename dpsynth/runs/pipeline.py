@@ -255,7 +255,9 @@ def run(
                 )
             loaded = time.perf_counter()
             with _marked(folder, config, model, say):
-                if resume and isinstance(model, TrainedSynthesizer):  # nothing else leaves a checkpoint
+                if resume:
+                    if not isinstance(model, TrainedSynthesizer):
+                        raise DataError(f"{checkpoint} is of a generator that leaves no checkpoint")
                     model = model.resume(checkpoint, train.frame, ledger=ledger, progress=progress)
                 else:
                     model.fit(

@@ -18,7 +18,7 @@ from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.resuming import TrainedSynthesizer
 from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
-from dpsynth.synthesis.training import Course, Progress, Trainer, last_row
+from dpsynth.synthesis.training import Course, CriticTrainer, Progress, last_row
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import TableSchema
 from dpsynth.wgan.networks import MatchedPoints, coordinate_scale
@@ -43,7 +43,7 @@ class Matched(Sampler):
 
 @record
 @dataclass(frozen=True)
-class Matcher(Trainer):
+class Matcher(CriticTrainer):
     """One release of gradients at random critics, and points that match it."""
 
     settings: MatchingSettings

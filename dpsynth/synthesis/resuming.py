@@ -23,11 +23,11 @@ from dpsynth.synthesis.fit import cost_of
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
-from dpsynth.synthesis.training import Progress, Trainer, Training, with_generator
+from dpsynth.synthesis.training import CriticTrainer, Progress, Training, with_generator
 
 
 class TrainedSynthesizer(Synthesizer, ABC):
-    """A generator that learns from noisy gradients of critics, by a :class:`Trainer`."""
+    """A generator that learns from noisy gradients of critics, by a :class:`CriticTrainer`."""
 
     @classmethod
     def resume(
@@ -108,11 +108,11 @@ class TrainedSynthesizer(Synthesizer, ABC):
         return self._finish(model, history, saved.parts)
 
     @classmethod
-    def _trainer_of(cls, saved: SavedFit, checkpoint: str | Path) -> Trainer:
+    def _trainer_of(cls, saved: SavedFit, checkpoint: str | Path) -> CriticTrainer:
         """The trainer of a checkpoint of this generator."""
         generator, critic = saved.params.generator, saved.parts.of(Critic)
         if generator != cls.options.generator:
             raise InputError(f"{checkpoint} is a checkpoint of generator {generator}: go on with its class")
         if critic is None:
-            raise DataError(f"{checkpoint} holds a checkpoint of a fit without critic steps")
+            raise DataError(f"{checkpoint} holds a checkpoint of a fit without steps of a WGAN critic")
         return critic.trainer

@@ -47,7 +47,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
-from dpsynth.synthesis.training import Progress, Trainer, Training
+from dpsynth.synthesis.training import CriticTrainer, Progress, Training
 from dpsynth.table.derived import Where, combinations, parse_where
 from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory_bytes, write_table
@@ -208,7 +208,7 @@ class Synthesizer(BaseEstimator, ABC):
                     read_parts(plan, reading)
                     self.results_ = {type(part): reading.of(type(part)) for part in also}
 
-                    def training(model: GeneratorModel, trainer: Trainer) -> Training:
+                    def training(model: GeneratorModel, trainer: CriticTrainer) -> Training:
                         public = self._public_generator()
                         saved = partial(self._saved, plan.parts)
                         return Training(model, trainer, public, saved, checkpoint, tell, log_dir)

@@ -84,7 +84,7 @@ class Course:
     keep: Callable[[TrainingState], None]
 
 
-class Trainer(ABC):
+class CriticTrainer(ABC):
     """How a generator learns from noisy gradients of critics, as a saved fit keeps it.
 
     Checkpoints, progress and logs are common code. A trainer is a dataclass that is marked with `record`.
@@ -140,7 +140,7 @@ class Training:
     """
 
     model: GeneratorModel
-    trainer: Trainer
+    trainer: CriticTrainer
     initial_rng: np.random.Generator
     saved: Callable[[GeneratorModel, TrainingHistory, Interrupted], SavedFit]
     checkpoint: str | Path | None = None
@@ -176,7 +176,7 @@ def train_generator(
     )
 
 
-def with_generator(model: GeneratorModel, trainer: Trainer, state: TrainingState) -> Trained:
+def with_generator(model: GeneratorModel, trainer: CriticTrainer, state: TrainingState) -> Trained:
     """The model with the generator of a training."""
     made = dataclasses.replace(model, sampler=trainer.sampler(state, model.encoder))
     return made, TrainingHistory.of(state.history, state.layers)
@@ -214,7 +214,7 @@ class Generated(Sampler):
 
 @record
 @dataclass(frozen=True)
-class Alternating(Trainer):
+class Alternating(CriticTrainer):
     """Critic and generator in turn, by Algorithm 1 (`dpsynth.wgan.training`)."""
 
     settings: TrainingSettings

@@ -9,7 +9,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
-from dpsynth.synthesis.training import Trained, Trainer, Training
+from dpsynth.synthesis.training import CriticTrainer, Trained, Training
 from dpsynth.wgan.history import TrainingHistory
 
 
@@ -23,8 +23,8 @@ class Critic(Part[Trained]):
     """
 
     steps: Plan
-    trainer: Trainer
-    training: Callable[[GeneratorModel, Trainer], Training] | None = None
+    trainer: CriticTrainer
+    training: Callable[[GeneratorModel, CriticTrainer], Training] | None = None
 
     @property
     def plan(self) -> Plan:
