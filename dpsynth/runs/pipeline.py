@@ -258,7 +258,7 @@ def run(
                 if resume:
                     if not isinstance(model, TrainedSynthesizer):
                         raise DataError(f"{checkpoint} is of a generator that leaves no checkpoint")
-                    model = model.resume(checkpoint, train.frame, ledger=ledger, progress=progress)
+                    model = type(model).resume(checkpoint, train.frame, ledger=ledger, progress=progress)
                 else:
                     model.fit(
                         train.frame,
