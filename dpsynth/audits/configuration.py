@@ -123,7 +123,7 @@ def releases_of(
     # without further parts nothing more is read, and a chain takes time
     model = read_parts(plan, Reading(ledger, records, rng, plan.n, refine=bool(also)))
     critic = plan.parts.of(Critic)
-    training = None if critic is None else critic.settings
+    training = None if critic is None else critic.trainer.settings
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0
     return Releases(
         tuple(ledger.releases),

@@ -24,6 +24,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import State, Step
 from dpsynth.wgan.matching import ACTIVATION, GRID, Critics, GradientRelease
 from dpsynth.wgan.networks import Weights, unflatten
+from dpsynth.wgan.precision import full_precision_for
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.wgan.training import build_step, initial_state
 
@@ -99,7 +100,7 @@ class CriticAudit:
         self.noise_multiplier = _noise_of(plan)
         if settings.penalty == "data" or settings.clip_norm is not None:
             raise InputError("only steps whose bound is proved from the weights alone can be audited")
-        tf.config.experimental.enable_tensor_float_32_execution(False)
+        full_precision_for(self)
         settings = dataclasses.replace(settings, critic_learning_rate=LARGE_RATE)
         self.generator_steps = max(round(steps / settings.critic_steps), 1)
         self.plan = dataclasses.replace(
@@ -411,7 +412,7 @@ class Watched:
             raise InputError("noise_multiplier must be given: without noise there is nothing to infer")
         if settings.penalty == "data":
             raise InputError("penalty must be 'none' or 'public' in a run that is watched, got 'data'")
-        tf.config.experimental.enable_tensor_float_32_execution(False)
+        full_precision_for(self)
         bank = public_points(layout) if bank is None else bank
         self.layout, self.settings, self.plan = layout, settings, plan
         self.n_others = len(others)

@@ -34,9 +34,9 @@ from dpsynth.studies.study import Estimates
 from dpsynth.synthesis.check_inputs import check_options, outcome_in_noise
 from dpsynth.synthesis.fit import cost_of, outlook
 from dpsynth.synthesis.generators import estimator
+from dpsynth.synthesis.resuming import TrainedSynthesizer
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.synthesizer import Synthesizer
-from dpsynth.synthesis.wgan_gp import DPWGANGP
 from dpsynth.table.files import write_table
 from dpsynth.table.schema import TableSchema
 from dpsynth.version import __version__
@@ -256,8 +256,9 @@ def run(
             loaded = time.perf_counter()
             with _marked(folder, config, model, say):
                 if resume:
-                    # nothing else leaves a checkpoint
-                    model = DPWGANGP.resume(checkpoint, train.frame, ledger=ledger, progress=progress)
+                    if not isinstance(model, TrainedSynthesizer):
+                        raise DataError(f"{checkpoint} is of a generator that leaves no checkpoint")
+                    model = type(model).resume(checkpoint, train.frame, ledger=ledger, progress=progress)
                 else:
                     model.fit(
                         train.frame,

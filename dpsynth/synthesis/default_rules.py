@@ -8,7 +8,7 @@ import numpy as np
 
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.table.schema import Schema
-from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.wgan.settings import TrainingSettings
 
 #: From so many records on the WGAN critic is wider.
 _WIDER_FROM = 10_000
@@ -152,11 +152,8 @@ def healthgan(schema: Schema) -> TrainingSettings:
     )
 
 
-def describe_sensitivity(settings: TrainingSettings | MatchingSettings, noise_shape: str) -> str:
+def describe_sensitivity(settings: TrainingSettings, noise_shape: str) -> str:
     """Source of a critic step's sensitivity, as one phrase for the ledger."""
-    if isinstance(settings, MatchingSettings):
-        bounds = "Theorem 3.1.1 and Lipschitz bounds"
-        return f"proved for each random critic from its public weights ({bounds}), {noise_shape}, exact noise"
     if settings.clip_norm is not None:
         return f"per-{{record}} clipping at {settings.clip_norm:g}"
     penalty = ", plus the tight bound of Theorem 3.1.3" if settings.penalty == "data" else ""

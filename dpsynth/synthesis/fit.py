@@ -28,7 +28,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
-from dpsynth.synthesis.training import Settings, Trained, Training
+from dpsynth.synthesis.training import CriticTrainer, Trained, Training
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.history import TrainingHistory
 
@@ -174,7 +174,7 @@ def read_parts(plan: FitPlan, reading: Reading) -> GeneratorModel:
 
 
 def train(
-    plan: FitPlan, reading: Reading, training: Callable[[GeneratorModel, Settings], Training]
+    plan: FitPlan, reading: Reading, training: Callable[[GeneratorModel, CriticTrainer], Training]
 ) -> Trained:
     """The model after the training run, if the fit has one, and its history."""
     critic = plan.parts.of(Critic)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from dpsynth.files.codec import record
@@ -13,9 +15,75 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
-from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.synthesis.resuming import TrainedSynthesizer
+from dpsynth.synthesis.sampler import Sampler
+from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
+from dpsynth.synthesis.training import Course, CriticTrainer, Progress, last_row
+from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import TableSchema
+from dpsynth.wgan.networks import MatchedPoints, coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings
+from dpsynth.wgan.state import TrainingState
+
+# Records whose gradients are summed at once.
+_BLOCK = 50_000
+
+
+@record
+@dataclass(frozen=True)
+class Matched(Sampler):
+    """Records that matched points stand for (`dpsynth.wgan.matching`)."""
+
+    points: MatchedPoints
+
+    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
+        """Fine cells of n records and places within them."""
+        return calibrated_records(self.points.sample(n, encoder.layout.n_numeric, rng), encoder, rng)
+
+
+@record
+@dataclass(frozen=True)
+class Matcher(CriticTrainer):
+    """One release of gradients at random critics, and points that match it."""
+
+    settings: MatchingSettings
+
+    def sensitivity(self, noise_shape: str) -> str:
+        """Proved from the critics' weights."""
+        bounds = "Theorem 3.1.1 and Lipschitz bounds"
+        how = f"proved for each random critic from its public weights ({bounds})"
+        return f"{how}, {noise_shape}, exact noise"
+
+    def start(self, encoder: Encoder, plan: Plan, rng: np.random.Generator) -> TrainingState:
+        """Random critics, and the points to start from."""
+        from dpsynth.wgan.matching import starting_state
+
+        return starting_state(plan.steps, encoder.layout, encoder.group_probabilities(), self.settings, rng)
+
+    def run(self, state: TrainingState, course: Course) -> TrainingState:
+        """Release the gradients, if that is still to be done, and move the points."""
+        from dpsynth.wgan.matching import GradientRelease, critics_of, matched, with_released
+
+        layout = course.encoder.layout
+        scale = coordinate_scale(course.encoder, self.settings.outcome_scale)
+        if state.awaits_noise:
+            release = GradientRelease(critics_of(state), layout, scale, course.plan)
+            points = course.points()
+            blocks = (points[i : i + _BLOCK] for i in range(0, len(points), _BLOCK))
+            state = with_released(state, release(blocks, course.rng))
+            course.keep(state)
+        return matched(state, layout, scale, self.settings, course.on_chunk, course.keep)
+
+    def sampler(self, state: TrainingState, encoder: Encoder) -> Sampler:
+        """The points."""
+        from dpsynth.wgan.matching import points_of
+
+        return Matched(points_of(state, encoder.layout, self.settings))
+
+    def progress(self, state: TrainingState, plan: Plan) -> Progress:
+        """Random critics, in proportion to the iterations."""
+        done = plan.steps * state.step // self.settings.iterations
+        return Progress(done, plan.steps, last_row(state.history))
 
 
 @record
@@ -44,10 +112,10 @@ class MatchingOptions(FitOptions):
             noise_shape=self.noise_shape,
         )
         columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
-        return Parts((columns, Critic(plan, self.settings(n), share=None)), (), delta)
+        return Parts((columns, Critic(plan, Matcher(self.settings(n)), share=None)), (), delta)
 
 
-class DPCriticMatching(Synthesizer):
+class DPCriticMatching(TrainedSynthesizer):
     """Differentially private tables from points that match noisy gradients of random WGAN critics.
 
     Nothing is trained against an adversary (`dpsynth.wgan.matching`). Random critics are drawn

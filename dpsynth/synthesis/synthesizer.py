@@ -47,7 +47,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
-from dpsynth.synthesis.training import Progress, Settings, Training
+from dpsynth.synthesis.training import CriticTrainer, Progress, Training
 from dpsynth.table.derived import Where, combinations, parse_where
 from dpsynth.table.drafts import check_described
 from dpsynth.table.expressions import Expression
@@ -152,9 +152,8 @@ class Synthesizer(BaseEstimator, ABC):
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
             A new folder for a private checkpoint of the critic steps, for `resume`. It is written at their
-            start, every two minutes, after an interrupt or any other failure, and after the last step. Delete
-            it when the model is saved. Matching of points leaves none: it ends within minutes, and its noisy
-            gradients are not kept.
+            start, every two minutes, after an interrupt or any other failure, and after the last step. With
+            random critics also when their gradients are released. Delete it when the model is saved.
         log_dir : path, optional
             Folder for ``history_`` as scalars of TensorBoard while critic steps are made.
         progress : callable, optional
@@ -211,10 +210,10 @@ class Synthesizer(BaseEstimator, ABC):
                     read_parts(plan, reading)
                     self.results_ = {type(part): reading.of(type(part)) for part in also}
 
-                    def training(model: GeneratorModel, settings: Settings) -> Training:
+                    def training(model: GeneratorModel, trainer: CriticTrainer) -> Training:
                         public = self._public_generator()
                         saved = partial(self._saved, plan.parts)
-                        return Training(model, settings, public, saved, checkpoint, tell, log_dir)
+                        return Training(model, trainer, public, saved, checkpoint, tell, log_dir)
 
                     model, history = train(plan, reading, training)
                 warn_of_flattened(model.encoder.marginals)

@@ -1,9 +1,10 @@
-"""The training of a generator by private steps, or the matching of its points to noisy gradients."""
+"""The training of a generator by private steps: checkpoints, progress and logs, whatever the trainer is."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
 from dpsynth.files.codec import record
 from dpsynth.files.storage import locked, make_folder, parents_made
 from dpsynth.lazy import load_tensorflow_quietly
@@ -30,22 +30,18 @@ from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.history import TrainingHistory, latest
-from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
-from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.wgan.networks import ArrayOps, generator_pass
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.state import TrainingState
 
 if TYPE_CHECKING:
     from dpsynth.synthesis.saved_fit import SavedFit
     from dpsynth.wgan.checkpoint import Interrupted
-    from dpsynth.wgan.training import TrainingState
 
 # Rows of the bank of public points that training gathers from.
 _BANK_ROWS = 50_000
 #: Seconds between checkpoints.
 CHECKPOINT_SECONDS = 120.0
-
-
-#: What a training run is made with.
-Settings = TrainingSettings | MatchingSettings
 
 
 @dataclass(frozen=True)
@@ -70,8 +66,66 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Course:
+    """What a trainer works with, beside the state that it goes on from.
+
+    ``plan``: noise and event of its steps.
+    ``rng``: source of the noise, secret.
+    ``points``: encodes the records, private. Called once, if any are read.
+    ``on_chunk``: called with the state whenever there is something to show.
+    ``keep``: writes a checkpoint of a state, at once.
+    """
+
+    encoder: Encoder
+    plan: Plan
+    rng: np.random.Generator
+    points: Callable[[], NDArray[np.float32]]
+    on_chunk: Callable[[TrainingState], None]
+    keep: Callable[[TrainingState], None]
+
+
+class CriticTrainer(ABC):
+    """How a generator learns from noisy gradients of critics, as a saved fit keeps it.
+
+    Checkpoints, progress and logs are common code. A trainer is a dataclass that is marked with `record`.
+
+    ``settings``: public constants of architecture and optimiser, a record.
+    """
+
+    settings: Any
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it may stop before the plan's last step, by a rule on noisy statistics alone."""
+        return False
+
+    @abstractmethod
+    def sensitivity(self, noise_shape: str) -> str:
+        """Source of a step's sensitivity, as one phrase for the ledger."""
+
+    @abstractmethod
+    def start(self, encoder: Encoder, plan: Plan, rng: np.random.Generator) -> TrainingState:
+        """The state before the first step. ``rng`` is public: the model may disclose what it draws."""
+
+    @abstractmethod
+    def run(self, state: TrainingState, course: Course) -> TrainingState:
+        """Go on from a state to the end. Whatever stops it, the last state is handed to ``course.keep``.
+
+        The same state, records and generator give the same result, bit for bit on one computer.
+        """
+
+    @abstractmethod
+    def sampler(self, state: TrainingState, encoder: Encoder) -> Sampler:
+        """Where records come from after the last step."""
+
+    @abstractmethod
+    def progress(self, state: TrainingState, plan: Plan) -> Progress:
+        """The last row of the history, for a progress bar."""
+
+
+@dataclass(frozen=True)
 class Training:
-    """The training of a generator, or the matching of its points, without records, plan and noise.
+    """The training of a generator, without records, plan and noise.
 
     Parameters
     ----------
@@ -86,7 +140,7 @@ class Training:
     """
 
     model: GeneratorModel
-    settings: Settings
+    trainer: CriticTrainer
     initial_rng: np.random.Generator
     saved: Callable[[GeneratorModel, TrainingHistory, Interrupted], SavedFit]
     checkpoint: str | Path | None = None
@@ -99,11 +153,13 @@ class Training:
         def train(records: Records, plan: Plan, rng: np.random.Generator) -> Trained:
             return train_generator(records, plan, rng, self, state)
 
-        words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
-        resumed = state is not None
-        patient = isinstance(self.settings, TrainingSettings) and self.settings.patience is not None
         return CriticRelease(
-            plan=plan, sensitivity=words, train=train, stage=stage, resumed=resumed, may_stop=patient
+            plan=plan,
+            sensitivity=self.trainer.sensitivity(plan.noise_shape),
+            train=train,
+            stage=stage,
+            resumed=state is not None,
+            may_stop=self.trainer.may_stop,
         )
 
 
@@ -114,18 +170,16 @@ Trained = tuple[GeneratorModel, TrainingHistory]
 def train_generator(
     records: Records, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> Trained:
-    """The model with a generator or matched points, and its history. Arguments are `trained_state`'s."""
-    if isinstance(training.settings, MatchingSettings):
-        return _match(records, plan, rng, training, training.settings)
+    """The model with a trained generator, and its history. Arguments are `trained_state`'s."""
     return with_generator(
-        training.model, trained_state(records, plan, rng, training, state), training.settings
+        training.model, training.trainer, trained_state(records, plan, rng, training, state)
     )
 
 
-def with_generator(model: GeneratorModel, state: TrainingState, settings: TrainingSettings) -> Trained:
+def with_generator(model: GeneratorModel, trainer: CriticTrainer, state: TrainingState) -> Trained:
     """The model with the generator of a training."""
-    made = Generated(state.generator, settings.latent, settings.latent_law)
-    return dataclasses.replace(model, sampler=made), TrainingHistory.of(state.history, state.layers)
+    made = dataclasses.replace(model, sampler=trainer.sampler(state, model.encoder))
+    return made, TrainingHistory.of(state.history, state.layers)
 
 
 # Rows that go through the generator at once: its layers then stay in the processor's cache.
@@ -160,18 +214,50 @@ class Generated(Sampler):
 
 @record
 @dataclass(frozen=True)
-class Matched(Sampler):
-    """Records that matched points stand for (`dpsynth.wgan.matching`)."""
+class Alternating(CriticTrainer):
+    """Critic and generator in turn, by Algorithm 1 (`dpsynth.wgan.training`)."""
 
-    points: MatchedPoints
+    settings: TrainingSettings
 
-    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
-        """Fine cells of n records and places within them."""
-        return calibrated_records(self.points.sample(n, encoder.layout.n_numeric, rng), encoder, rng)
+    @property
+    def may_stop(self) -> bool:
+        """With ``patience``."""
+        return self.settings.patience is not None
 
+    def sensitivity(self, noise_shape: str) -> str:
+        """Proved from the critic's weights, or clipping."""
+        return default_rules.describe_sensitivity(self.settings, noise_shape)
 
-# Records whose gradients are summed at once.
-_BLOCK = 50_000
+    def start(self, encoder: Encoder, plan: Plan, rng: np.random.Generator) -> TrainingState:
+        """Initial weights."""
+        from dpsynth.wgan.training import initial_state
+
+        return initial_state(encoder.layout, self.settings, rng)
+
+    def run(self, state: TrainingState, course: Course) -> TrainingState:
+        """Make the plan's steps."""
+        from dpsynth.wgan.training import TrainingRun
+
+        encoder, bank = course.encoder, None
+        if self.settings.penalty == "public":
+            bank = independent_points(encoder, _BANK_ROWS, course.rng)
+        trainer = TrainingRun(course.points(), encoder.layout, self.settings, course.plan, bank=bank)
+        state = trainer.run(
+            course.rng, state=state, on_chunk=lambda current, _: course.on_chunk(current), on_stop=course.keep
+        )
+        return dataclasses.replace(state, layers=trainer.layer_bounds(state), awaits_noise=False)
+
+    def sampler(self, state: TrainingState, encoder: Encoder) -> Sampler:
+        """The averaged generator."""
+        from dpsynth.wgan.training import generator_of
+
+        return Generated(generator_of(state), self.settings.latent, self.settings.latent_law)
+
+    def progress(self, state: TrainingState, plan: Plan) -> Progress:
+        """Critic steps."""
+        each = self.settings.critic_steps
+        most = plan.steps // each * each
+        return Progress(state.step * each, most, last_row(state.history), latest(state.history))
 
 
 def _encoded(records: Records, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -179,98 +265,52 @@ def _encoded(records: Records, encoder: Encoder, rng: np.random.Generator) -> ND
     return records.rows(partial(encoder.transform_rows, seed=int(rng.integers(2**63))))
 
 
-def _match(
-    records: Records,
-    plan: Plan,
-    rng: np.random.Generator,
-    training: Training,
-    settings: MatchingSettings,
-) -> Trained:
-    """The model with points that match gradients at random critics, and the history of the matching."""
-    load_tensorflow_quietly()
-    from dpsynth.wgan.matching import Critics, GradientRelease, matched
-
-    encoder, public = training.model.encoder, training.initial_rng
-    critics = Critics.draw(plan.steps, encoder.layout.dim, settings, public)
-    release = GradientRelease(
-        critics, encoder.layout, coordinate_scale(encoder, settings.outcome_scale), plan
-    )
-    points = _encoded(records, encoder, rng)
-    released = release((points[i : i + _BLOCK] for i in range(0, len(points), _BLOCK)), rng)
-    history: list[dict[str, float]] = []
-
-    def on_chunk(iterations: int, difference: float) -> None:
-        history.append({"step": iterations, "difference": difference})
-        if training.progress is not None:
-            done = plan.steps * iterations // settings.iterations
-            training.progress(Progress(done, plan.steps, history[-1]))
-
-    try:
-        found, _ = matched(
-            released, encoder.layout, encoder.group_probabilities(), settings, public, on_chunk
-        )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
-            "kept, so the fit cannot go on. Another fit uses privacy budget again"
-        ) from None
-    return dataclasses.replace(training.model, sampler=Matched(found)), TrainingHistory.of(
-        pd.DataFrame(history)
-    )
-
-
 def trained_state(
     records: Records, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> TrainingState:
-    """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
+    """The state after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
     from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
-    from dpsynth.wgan.training import TrainingRun, initial_state
 
-    model, settings, checkpoint = training.model, training.settings, training.checkpoint
-    if isinstance(settings, MatchingSettings):
-        raise InputError("matched points have no trained WGAN critic: use DPWGANGP")
-    start: str | None = generator_state(rng)
+    model, trainer, checkpoint = training.model, training.trainer, training.checkpoint
+    start = generator_state(rng)
     # Read now: on an interrupt there may be no time, or no workers.
     table = {} if checkpoint is None else recognised(records)
     written = time.monotonic()
 
-    def keep(current: TrainingState) -> None:
+    def keep(current: TrainingState, *, ended: bool = False) -> None:
         nonlocal written
         if checkpoint is not None:
-            left = Interrupted.of(current, plan, settings, table, start)
+            left = Interrupted.of(current, plan, table, start, ended=ended)
             history = TrainingHistory.of(current.history, current.layers)
             write_checkpoint(checkpoint, training.saved(model, history, left))
             written = time.monotonic()
 
     if state is None:
-        state = initial_state(model.encoder.layout, settings, training.initial_rng)
+        state = trainer.start(model.encoder, plan, training.initial_rng)
     with ExitStack() as held:
         log = held.enter_context(_scalars(training.log_dir))
         if checkpoint is not None:
             held.enter_context(parents_made(Path(checkpoint)))
             held.enter_context(locked(checkpoint))  # so that nobody goes on from it meanwhile
         keep(state)
-        bank = None
-        if settings.penalty == "public":
-            bank = independent_points(model.encoder, _BANK_ROWS, rng)
-        points = _encoded(records, model.encoder, rng)
 
-        def on_chunk(current: TrainingState, total: int) -> None:
+        def on_chunk(current: TrainingState) -> None:
             if time.monotonic() - written >= CHECKPOINT_SECONDS:
                 keep(current)
             log(current.history)
             if training.progress is not None:
-                row = {str(name): float(value) for name, value in current.history.iloc[-1].items()}
-                steps, most = (n * settings.critic_steps for n in (current.step, total))
-                training.progress(Progress(steps, most, row, latest(current.history)))
+                training.progress(trainer.progress(current, plan))
 
-        trainer = TrainingRun(points, model.encoder.layout, settings, plan, bank=bank)
-        state = trainer.run(rng, state=state, on_chunk=on_chunk, on_stop=keep)
-        state = dataclasses.replace(state, layers=trainer.layer_bounds(state))
-        start = None  # no noise is to come, so none is kept
-        keep(state)
+        points = partial(_encoded, records, model.encoder, rng)
+        state = trainer.run(state, Course(model.encoder, plan, rng, points, on_chunk, keep))
+        keep(state, ended=True)
     return state
+
+
+def last_row(history: pd.DataFrame) -> dict[str, float]:
+    """The last row of a history."""
+    return {str(name): float(value) for name, value in history.iloc[-1].items()}
 
 
 @contextmanager

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.files.storage import locked, mend
-from dpsynth.lazy import load_tensorflow_quietly
-from dpsynth.privacy.ledger import Ledger
-from dpsynth.privacy.noise import generator_at
-from dpsynth.privacy.records import PartitionedRecords, Records
 from dpsynth.privacy.release import NoiseShape, Plan
-from dpsynth.progress import shown_progress, training_bar
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.check_inputs import conformed, warn_of_noise
-from dpsynth.synthesis.fit import cost_of
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts, Reading
-from dpsynth.synthesis.saved_fit import SavedFit
-from dpsynth.synthesis.synthesizer import Synthesizer
-from dpsynth.synthesis.training import Progress, Training, with_generator
+from dpsynth.synthesis.resuming import TrainedSynthesizer
+from dpsynth.synthesis.training import Alternating
 from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.history import mostly_noise, over_blocks
@@ -90,7 +77,7 @@ class WganOptions(FitOptions):
             noise_multiplier=None,
             noise_shape=self.noise_shape,
         )
-        critic = Critic(plan, self.settings(n), share=None)
+        critic = Critic(plan, Alternating(self.settings(n)), share=None)
         if not ENCODINGS[self.encoding].counts:
             return Parts((critic,), (), delta)
         columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
@@ -105,7 +92,7 @@ class WganOptions(FitOptions):
         )
 
 
-class DPWGANGP(Synthesizer):
+class DPWGANGP(TrainedSynthesizer):
     """Differentially private WGAN-GP for tables (Pedersen 2022, Algorithm 1), trained alone.
 
     The gradient penalty is taken at points made without records, at no cost, and critics are projected to
@@ -216,80 +203,3 @@ class DPWGANGP(Synthesizer):
             "layers": [asdict(layer) for layer in self._history.layers],
             "warning": mostly_noise(frame),
         }
-
-    @classmethod
-    def resume(
-        cls,
-        checkpoint: str | Path,
-        frame: pd.DataFrame | PartitionedRecords,
-        *,
-        ledger: Ledger | str | Path | None = None,
-        progress: Callable[[Progress], None] | None = None,
-        log_dir: str | Path | None = None,
-    ) -> Self:
-        """Continue a ``fit`` that was stopped, on the same table. The ledger already holds its whole cost.
-
-        On the computer on which it ran, the result is that of a fit without a stop, bit for bit: the noise
-        goes on where it was. While a fit goes on, nobody else can use its checkpoint. A checkpoint from
-        another computer goes on with other noise, since sums that are rounded differently must not get the
-        same. So does a copy of a checkpoint that has gone on, which pays again. A checkpoint after the last
-        step gives the fit again.
-
-        Parameters
-        ----------
-        checkpoint : path
-            The folder that ``fit`` wrote. Checkpoints of this fit replace it.
-        frame : DataFrame or PartitionedRecords
-            The same private table.
-        ledger : Ledger or path, optional
-            Ledger's file in which the interrupted fit posted, by default where it was then. The fit has paid
-            there. A copy of its checkpoint pays now.
-        progress, log_dir
-            As for `fit`.
-
-        Raises
-        ------
-        DataError
-            If the folder holds no checkpoint, a damaged one, one that was given up or one of another table.
-        InputError, PrivacyError
-            As `fit` does for the ledger's file, or if that does not hold the interrupted fit. If the fit is
-            still going on.
-        """
-        load_tensorflow_quietly()
-        from dpsynth.wgan.checkpoint import read_checkpoint, take_checkpoint, this_computer
-
-        def conform(saved: SavedFit) -> Records:
-            return conformed(saved.model.schema, frame)
-
-        mend(Path(checkpoint))
-        saved, left = read_checkpoint(checkpoint, SavedFit)
-        if left.start is None:  # all steps were made, so nothing is read and nothing posted
-            state = left.state_with(saved.history.frame)
-            model, _ = with_generator(saved.model, state, left.settings)
-            return cls._of(saved)._finish(model, saved.history, saved.parts)
-        named = Ledger.named(ledger or left.ledger)
-        ledger = saved.ledger if named is None or named.file is None else named
-        cost = cost_of(saved.model.schema, saved.params)
-        with locked(checkpoint), ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
-            saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
-            self, state = cls._of(saved), left.state_with(saved.history.frame)
-            self.ledger_ = ledger
-            if ledger.pays_again or left.computer != this_computer():
-                rng = self._generator(len(ledger.entries), left.step + 1)
-                state = replace(state, noise=None)
-            else:
-                rng = generator_at(str(left.start))
-            with shown_progress(progress, training_bar) as tell:
-                training = Training(
-                    saved.model,
-                    left.settings,
-                    self._public_generator(),
-                    partial(self._saved, saved.parts),
-                    checkpoint,
-                    tell,
-                    log_dir,
-                )
-                steps = training.release(left.plan, state=state)
-                model, history = ledger.resume(steps, records, rng)
-            warn_of_noise(history.frame)
-        return self._finish(model, history, saved.parts)

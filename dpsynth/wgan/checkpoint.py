@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,7 @@ from dpsynth.files.storage import write_text
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Plan
 from dpsynth.table.coded import CodedTable
-from dpsynth.wgan.settings import TrainingSettings
-
-if TYPE_CHECKING:
-    from dpsynth.wgan.training import TrainingState
+from dpsynth.wgan.state import TrainingState, by_place, nested
 
 # The second is what `dpsynth.runs.spending` makes of the first when it is given up.
 _NAME, _USED = "checkpoint.json", "checkpoint.used.json"
@@ -39,49 +36,49 @@ MARK = "run.json"
 @codec.record
 @dataclass(frozen=True, eq=False)
 class Interrupted:
-    """An unfinished training, or one that is finished and has no noise to come.
+    """An unfinished training, or one that is finished.
 
     ``table``: salt and digest of its records.
-    ``step``: generator iterations so far.
-    ``state``: weights and Adam averages, flattened in the order of their names, as `_nest` reads them.
+    ``step``: iterations so far.
+    ``state``: the arrays of its `TrainingState` by their places.
     ``start``, ``noise``: states of the noise's generator before the records were encoded, and now. With them
-        the training goes on as if it had not stopped. They are secret.
+        the training goes on as if it had not stopped. They are secret. None if no noise is to come.
     ``computer``: where it ran. Elsewhere products round differently, and noise must not come twice for sums
         that differ.
+    ``ended``: whether nothing is left to do.
     ``ledger``: the file in which its fit posted, if it has one.
     """
 
     table: dict[str, str]
     plan: Plan
-    settings: TrainingSettings
     step: int
-    state: tuple[NDArray[np.float32], ...]
+    state: dict[str, NDArray[np.float32]]
     start: str | None = None
     noise: str | None = None
     computer: str = ""
+    ended: bool = False
     ledger: str | None = None
 
     @classmethod
     def of(
-        cls,
-        state: TrainingState,
-        plan: Plan,
-        settings: TrainingSettings,
-        table: dict[str, str],
-        start: str | None = None,
+        cls, state: TrainingState, plan: Plan, table: dict[str, str], start: str, *, ended: bool = False
     ) -> Interrupted:
         """The part of a training that is kept beside its history. ``table``: its `recognised`."""
-        import tensorflow as tf
-
-        flat = tuple(np.asarray(a) for a in tf.nest.flatten(state.arrays))
-        noise = None if start is None else state.noise
-        return cls(table, plan, settings, state.step, flat, start, noise, this_computer())
+        return cls(
+            table,
+            plan,
+            state.step,
+            by_place(state.arrays),
+            start=start if state.awaits_noise else None,
+            noise=state.noise if state.awaits_noise else None,
+            computer=this_computer(),
+            ended=ended,
+        )
 
     def state_with(self, history: pd.DataFrame) -> TrainingState:
         """The state to go on from."""
-        from dpsynth.wgan.training import TrainingState
-
-        return TrainingState(_nest(self.state, self.settings), self.step, history, self.noise)
+        awaits = self.start is not None
+        return TrainingState(nested(self.state), self.step, history, self.noise, awaits_noise=awaits)
 
 
 def this_computer() -> str:
@@ -116,15 +113,15 @@ def check_target(path: str | Path) -> None:
         raise InputError(f"checkpoint {path} holds other files: name a new folder")
     if _NAME in names and _is_unfinished(path):
         raise InputError(
-            f"checkpoint {path} holds a training that has not ended. Go on with DPWGANGP.resume, or name "
-            "another folder"
+            f"checkpoint {path} holds a training that has not ended. Go on with `resume`, or name another "
+            "folder"
         )
 
 
 def _is_unfinished(path: Path) -> bool:
     record = storage.read_json(path / _NAME)
     left = record.get("interrupted") if isinstance(record, dict) else None
-    return not isinstance(left, dict) or left.get("start") is not None
+    return not isinstance(left, dict) or left.get("ended") is not True
 
 
 def table_digest(records: Records, salt: str) -> str:
@@ -191,25 +188,3 @@ def take_checkpoint(
             f"{path} was left by a run on another table: resume with the same records in their order"
         )
     return saved, left, records
-
-
-def _nest(flat: tuple[NDArray[np.float32], ...], settings: TrainingSettings) -> dict[str, Any]:
-    """The nested state from its flat list (dictionaries are flattened in the order of their keys)."""
-    import tensorflow as tf
-
-    n_critic = 2 * len(settings.critic_hidden) + 1
-    n_generator = 2 * len(settings.generator_hidden) + 2
-
-    def moments(n: int) -> dict[str, Any]:
-        zeros = [np.float32(0)] * n
-        return {"count": np.float32(0), "first": zeros, "second": zeros}
-
-    shape = {
-        "critic": [np.float32(0)] * n_critic,
-        "critic_adam": moments(n_critic),
-        "generator": [np.float32(0)] * n_generator,
-        "generator_adam": moments(n_generator),
-        "average": [np.float32(0)] * n_generator,
-    }
-    nested: dict[str, Any] = tf.nest.pack_sequence_as(shape, list(flat))
-    return nested

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 from numpy.typing import NDArray
 
@@ -34,7 +35,9 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import TensorOps, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import MatchedPoints, Weights, reflected, unit_cube
 from dpsynth.wgan.norms import spectral_norm_bound
+from dpsynth.wgan.precision import full_precision
 from dpsynth.wgan.settings import MatchingSettings
+from dpsynth.wgan.state import DivergedError, TrainingState, handed_over
 from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds
 
 Floats = NDArray[np.float64]
@@ -56,6 +59,8 @@ _CHUNK = 50
 _BETAS, _EPSILON, _FALLS = (0.9, 0.99), 1e-12, 0.5
 # Least probability of a category at the start, and how far its logit favours one category.
 _LEAST, _EVEN = 1e-3, 0.5
+# A seed of the jitter is kept in two halves: a state's arrays are float32, which holds either.
+_HALF = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,10 +227,9 @@ class GradientRelease:
         return (np.concatenate([first, deltas[0], inputs[1]], axis=1) - centres[t]) / stds[t]
 
     @functools.cached_property
+    @full_precision()
     def centres_and_stds(self) -> tuple[Floats, Floats]:
         """Centre of a record's gradient and std for noise multiplier 1 of each component, shape (T, P)."""
-        # TF32 products round at 1e-3, outside what the bounds are widened for.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
         centres: list[Floats] = []
         stds: list[Floats] = []
         for t in range(len(self.critics.matrices)):
@@ -248,53 +252,98 @@ def _program(function: Callable[..., Any], *shape: int) -> Callable[..., Any]:
     return tf.function(function, jit_compile=True, autograph=False)
 
 
-def matched(
-    released: Released,
+def starting_state(
+    count: int,
     layout: Layout,
     probabilities: Sequence[Floats],
     settings: MatchingSettings,
     rng: np.random.Generator,
-    on_chunk: Callable[[int, float], None] | None = None,
-) -> tuple[MatchedPoints, float]:
+) -> TrainingState:
+    """Random critics, points to start from, and the seed of their jitter: all from a public ``rng``.
+
+    ``count``: number of critics.
+    ``probabilities``: released, of each one-hot group, where the points start.
+    """
+    critics = Critics.draw(count, layout.dim, settings, rng)
+    points = _start(layout, probabilities, settings.points, rng)
+    arrays = {
+        "critics": [critics.matrices, critics.biases, critics.outputs],
+        "points": points,
+        "adam": adam_start([points]),
+        "seed": np.array(divmod(int(rng.integers(2**31)), _HALF), np.float32),  # both halves are exact
+    }
+    return TrainingState(arrays)
+
+
+def critics_of(state: TrainingState) -> Critics:
+    """The random critics of a state."""
+    return Critics(*(np.asarray(a) for a in state.arrays["critics"]))
+
+
+def with_released(state: TrainingState, released: Released) -> TrainingState:
+    """The state with the released gradients. What is left to do reads no record."""
+    found = {"means": released.means.astype(np.float32), "stds": released.stds.astype(np.float32)}
+    return replace(state, arrays={**state.arrays, **found}, awaits_noise=False)
+
+
+def points_of(state: TrainingState, layout: Layout, settings: MatchingSettings) -> MatchedPoints:
+    """The points of a state."""
+    return MatchedPoints(_points(tf.constant(state.arrays["points"]), layout).numpy(), settings.jitter)
+
+
+@full_precision()
+def matched(
+    state: TrainingState,
+    layout: Layout,
+    scale: NDArray[np.float32],
+    settings: MatchingSettings,
+    on_chunk: Callable[[TrainingState], None] | None = None,
+    on_stop: Callable[[TrainingState], None] | None = None,
+) -> TrainingState:
     """Move points until their mean gradients agree with the released ones: post-processing.
 
     Numeric coordinates are moved as logits and jittered in every iteration. Categories are drawn from each
     point's probabilities, and the gradient passes the draw unchanged (straight-through, Bengio, Léonard and
     Courville 2013).
 
-    ``probabilities``: released, of each one-hot group, where the points start.
-    ``rng``: public.
-    ``on_chunk``: called with the iterations made and the last mean squared difference.
-
-    Returns the points, and the mean squared difference per number in units of the noise.
+    ``state``: where to go on, with released gradients. Its iterations are numbered, and so is their jitter.
+    ``scale``: the public factor of each coordinate.
+    ``on_chunk``: called with the state after each 50 iterations. The last row of its history has the mean
+        squared difference per number in units of the noise.
+    ``on_stop``: called with the last state if anything fails. The exception is raised again.
 
     Raises RunError if the points diverge.
     """
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    count = len(released.means)
+    critics, kept = critics_of(state), state.arrays
     targets = {
-        "means": tf.constant(released.means, tf.float32),
-        "stds": tf.constant(released.stds, tf.float32),
-        "scale": tf.constant(released.scale),
-        "wide": [tf.constant(a) for a in released.critics.wide()],
+        "means": tf.constant(kept["means"]),
+        "stds": tf.constant(kept["stds"]),
+        "scale": tf.constant(scale),
+        "wide": [tf.constant(a) for a in critics.wide()],
     }
-    start = _start(layout, probabilities, settings.points, rng)
-    state = tf.nest.map_structure(tf.constant, (start, adam_start([start]), np.float32(0.0)))
-    seed = tf.constant(rng.integers(2**31, size=1), tf.int32)
-    program = _program(_Matching(layout, settings, count))
-    for done in range(0, settings.iterations, _CHUNK):
-        stop = min(done + _CHUNK, settings.iterations)
-        state = program(state, targets, seed, tf.constant(done), tf.constant(stop))
-        left = float(state[2])
-        if not np.isfinite(left):
-            raise RunError(
-                f"the points diverged before iteration {stop}: the noisy gradients cannot be matched. "
-                "Please report this with the schema"
-            )
-        if on_chunk is not None:
-            on_chunk(stop, left)
-    points = _points(state[0], layout).numpy()
-    return MatchedPoints(points, settings.jitter), left
+    moved = (kept["points"], kept["adam"], np.float32(0.0))
+    moved = tf.nest.map_structure(tf.constant, moved)
+    high, low = kept["seed"]
+    seed = tf.constant([int(high) * _HALF + int(low)], tf.int32)
+    program = _program(_Matching(layout, settings, len(critics.matrices)))
+    with handed_over(lambda: state, on_stop):
+        while state.step < settings.iterations:
+            stop = min(state.step + _CHUNK, settings.iterations)
+            moved = program(moved, targets, seed, tf.constant(state.step), tf.constant(stop))
+            left = float(moved[2])
+            if not np.isfinite(left):
+                raise DivergedError(
+                    f"the points diverged before iteration {stop}: the noisy gradients cannot be matched. "
+                    "Please report this with the schema"
+                )
+            points, adam = tf.nest.map_structure(lambda t: t.numpy(), moved[:2])
+            row = pd.DataFrame({"step": [stop], "difference": [left]})
+            history = pd.concat([state.history, row], ignore_index=True) if len(state.history) else row
+            arrays = {**kept, "points": points, "adam": adam}
+            state = replace(state, arrays=arrays, step=stop, history=history)
+            if on_chunk is not None:
+                on_chunk(state)
+    return state
 
 
 def _start(

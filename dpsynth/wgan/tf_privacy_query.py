@@ -18,6 +18,7 @@ from dpsynth.checks import tf_privacy_module
 from dpsynth.errors import InputError, RunError
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.release import Plan
+from dpsynth.wgan.precision import full_precision_for
 from dpsynth.wgan.theorems import LayerBounds, allocate
 
 _ABSENT = (
@@ -70,8 +71,7 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
 
     def __init__(self, plan: Plan, bounds: Callable[[], Sequence[LayerBounds]]) -> None:
         super().__init__()
-        # TF32 products round at 1e-3, outside what the bounds are widened for.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
+        full_precision_for(self)  # the caller's gradients too
         if plan.noise_multiplier is None:
             raise InputError("noise_multiplier must be > 0, got None: the plan adds no noise")
         self._plan, self._noise_multiplier, self._bounds = plan, plan.noise_multiplier, bounds

@@ -146,7 +146,7 @@ class Domain:
 # second-order terms (n < 2^16).
 #
 # Two things are not covered. Products in TF32 or bfloat16 must be switched off on a GPU
-# (``tf.config.experimental.enable_tensor_float_32_execution(False)``). The rounding of the *sum* over a
+# (`dpsynth.wgan.precision.full_precision`). The rounding of the *sum* over a
 # batch of a training step is not linear in its records (floating-point attacks, Mironov 2012). The sum is
 # taken in float64, in which it stays far below the widening. A float32 sum of 2,000 records moved by five
 # times the sensitivity where a component was nearly constant.

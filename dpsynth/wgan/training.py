@@ -8,11 +8,10 @@ gradient. Losses on real batches and realised batch sizes are never kept.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,9 @@ from dpsynth.wgan.algorithm import (
 )
 from dpsynth.wgan.history import BEYOND, LayerBound, quiet
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
+from dpsynth.wgan.precision import full_precision
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.state import DivergedError, TrainingState, handed_over
 from dpsynth.wgan.theorems import LayerBounds
 
 # Bytes of points that the program holds. Of more, each chunk has those that it samples.
@@ -50,27 +51,9 @@ _CHUNK_STEPS = 250
 _LOOKED_AT = 1000
 
 
-@dataclass
-class TrainingState:
-    """Everything needed to continue, private except for its released weights, so it stays with the data.
-
-    ``arrays``: critic, generator, their Adam averages, and the generator's average.
-    ``step``: generator iterations so far.
-    ``history``: a row for each: ``step`` (critic steps so far), the recorded `METRICS`, and learning rates.
-    ``noise``: where the noise goes on, as `generator_state` has it. None before the first chunk.
-    ``layers``: bounds at the last weights, once the training is at its end.
-    """
-
-    arrays: State
-    step: int = 0
-    history: pd.DataFrame = field(default_factory=pd.DataFrame)
-    noise: str | None = None
-    layers: tuple[LayerBound, ...] = ()
-
-    @property
-    def generator(self) -> Weights:
-        """The averaged generator, NumPy arrays."""
-        return unflatten([np.asarray(a) for a in self.arrays["average"]], output_bias=True)
+def generator_of(state: TrainingState) -> Weights:
+    """The averaged generator of a state, NumPy arrays."""
+    return unflatten([np.asarray(a) for a in state.arrays["average"]], output_bias=True)
 
 
 def initial_state(layout: Layout, settings: TrainingSettings, rng: np.random.Generator) -> TrainingState:
@@ -164,21 +147,6 @@ def has_ended(state: TrainingState, plan: Plan, settings: TrainingSettings) -> b
     return state.step >= plan.steps // settings.critic_steps
 
 
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """No products in TF32, which round at 1e-3, outside what the bounds are widened for."""
-    allowed = tf.config.experimental.tensor_float_32_execution_enabled()
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    try:
-        yield
-    finally:
-        tf.config.experimental.enable_tensor_float_32_execution(allowed)
-
-
-class _Diverged(RunError):
-    """A training that would diverge again."""
-
-
 class TrainingRun:
     """A training run under a plan: compiled once, run from a state to the plan's last step.
 
@@ -224,7 +192,7 @@ class TrainingRun:
         self._points = points if self._data is None else None
         self._bank = tf.constant(row if bank is None else bank, tf.float32)
 
-    @_full_precision()  # the first projection too
+    @full_precision()  # the first projection too
     def run(
         self,
         rng: np.random.Generator,
@@ -257,7 +225,7 @@ class TrainingRun:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
         elif self.settings.critic_constraint == "spectral":
             self._check_projected(state.arrays["critic"])
-        try:
+        with handed_over(lambda: cast("TrainingState", state), on_stop):
             each = self.step.draws.shapes.steps
             chunks = -(-(self.n_steps - state.step) // each)
             with NoiseStream(self._drawn, rng, chunks) as stream:
@@ -272,15 +240,6 @@ class TrainingRun:
                     state = self._advance(state, arrays, metrics.numpy()[: int(done)], noise)
                     if on_chunk is not None:
                         on_chunk(state, self.n_steps)
-        except _Diverged:
-            raise
-        except BaseException as problem:
-            if on_stop is not None:
-                on_stop(state)
-            # TensorFlow turns an interrupt into its own error while it compiles
-            if isinstance(problem, RuntimeError) and "KeyboardInterrupt" in str(problem):
-                raise KeyboardInterrupt from None
-            raise
         return replace(state, arrays=tf.nest.map_structure(lambda t: t.numpy(), arrays))
 
     def layer_bounds(self, state: TrainingState) -> tuple[LayerBound, ...]:
@@ -303,7 +262,7 @@ class TrainingRun:
         latent = (draw.random if settings.latent_law == "uniform" else draw.standard_normal)(
             (_LOOKED_AT, settings.latent), dtype=np.float32
         )
-        points = generator_pass(state.generator, latent, layout, ArrayOps) - layout.center
+        points = generator_pass(generator_of(state), latent, layout, ArrayOps) - layout.center
         _, inputs, deltas = critic_pass(weights, tf.constant(points, tf.float32), self.step.activation)
         found = []
         for layer, x, delta in zip(bounds, inputs, deltas, strict=True):
@@ -351,7 +310,7 @@ class TrainingRun:
         settings = self.settings
         steps = (state.step + np.arange(1, len(rows) + 1)) * settings.critic_steps
         if not np.isfinite(rows).all():
-            raise _Diverged(
+            raise DivergedError(
                 f"training diverged before step {steps[-1]} of the WGAN critic: "
                 "lower `critic_learning_rate` or set `critic_constraint` to 'spectral'"
             )

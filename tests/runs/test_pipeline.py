@@ -38,6 +38,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.files import read_table, write_table
 from dpsynth.table.schema import Schema
+from dpsynth.wgan.settings import MatchingSettings
 
 __all__ = ["folder"]
 ATTACKED = {"enabled": True}
@@ -383,12 +384,20 @@ def test_force_keeps_the_old_run_until_the_new_one_is_complete(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager_steps")
+@pytest.mark.parametrize(
+    "options",
+    [{"generator": "wgan-gp", "steps": 40}, {"generator": "matching", "critics": 4}],
+    ids=["wgan-gp", "matching"],
+)
 def test_an_interrupted_run_goes_on_from_its_checkpoint(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: dict[str, Any]
 ) -> None:
     """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
     monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
-    run = config(model=model(generator="wgan-gp", steps=40, training=SMALL), evaluate={"enabled": False})
+    small = {"training": SMALL} if "steps" in options else {}
+    few = MatchingSettings(critic_width=2, points=40, iterations=60)
+    monkeypatch.setattr("dpsynth.synthesis.matching.MatchingOptions.settings", lambda self, n: few)
+    run = config(model=model(**options, **small), evaluate={"enabled": False})
     run.to_yaml("run.yaml")
     run = RunConfig.from_yaml("run.yaml")
 

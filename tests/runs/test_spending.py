@@ -259,7 +259,8 @@ def test_a_resumed_run_counts_all_that_its_data_set_released(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Would catch --resume that writes the checkpoint's ledger and drops what others posted since."""
-    mine = config(model=model(delta=3e-5), **QUICK)  # of which the checkpoint's run has posted a part
+    # of which the checkpoint's run has posted a part
+    mine = config(model=model(generator="wgan-gp", delta=3e-5), **QUICK)
     rest = config(model=model(epsilon=1.0), **QUICK)
     abandoned("out", killed("out.ledger"), mine)
     killed("out.ledger", "another run")

@@ -19,7 +19,7 @@ def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
 def roughly_matched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few points, matched in few iterations, where a test is about something else than how near they come."""
     small = MatchingSettings(critic_width=8, points=200, iterations=10)
-    monkeypatch.setattr("dpsynth.synthesis.matching.MatchingSettings", lambda: small)
+    monkeypatch.setattr("dpsynth.synthesis.matching.MatchingOptions.settings", lambda self, n: small)
 
 
 @pytest.fixture

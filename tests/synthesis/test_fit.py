@@ -166,7 +166,7 @@ def test_no_record_is_a_public_point(monkeypatch):
     settings = replace(SMALL, penalty="public", critic_constraint="none")
     model = DPMarginals(epsilon=1.0, delta=1e-5)
     model = model.fit(table(), schema=SCHEMA)
-    training = critic.Training(model.model_, settings, np.random.default_rng(0), dict)
+    training = critic.Training(model.model_, critic.Alternating(settings), np.random.default_rng(0), dict)
     plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
     given = []
 
@@ -208,16 +208,17 @@ def test_a_resumed_run_goes_on_with_its_noise(tmp_path, monkeypatch):
     drawn = []
 
     def train(records, plan, rng, training, state):
-        model, settings = training.model, training.settings
+        model, settings = training.model, training.trainer.settings
         start = generator_state(rng)
         drawn.append(rng.random(4).tolist())
         if len(drawn) > 1:
             return model, TrainingHistory()
         from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
-        from dpsynth.wgan.training import TrainingState, initial_state
+        from dpsynth.wgan.state import TrainingState
+        from dpsynth.wgan.training import initial_state
 
         arrays = initial_state(model.encoder.layout, settings, rng=rng).arrays
-        left = Interrupted.of(TrainingState(arrays, 10), plan, settings, recognised(records), start)
+        left = Interrupted.of(TrainingState(arrays, 10), plan, recognised(records), start)
         write_checkpoint(training.checkpoint, training.saved(model, TrainingHistory(), left))
         raise KeyboardInterrupt
 

@@ -175,14 +175,14 @@ def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
     """
     seen = []
 
-    def stop(released, *rest):
-        seen.append(released.means)
+    def stop(state, *rest):
+        seen.append(state.arrays["means"])
         raise RunError("enough")
 
     monkeypatch.setattr("dpsynth.wgan.matching.matched", stop)
     monkeypatch.setattr("dpsynth.privacy.records.IN_MEMORY", 0)
     for block, records in ((600, frame), (599, frame), (599, opened(folder, client))):
-        monkeypatch.setattr("dpsynth.synthesis.training._BLOCK", block)
+        monkeypatch.setattr("dpsynth.synthesis.matching._BLOCK", block)
         with pytest.raises(RunError, match="enough"):
             dpsynth.DPCriticMatching(1.0, 1e-5, critics=20, random_state=5).fit(records, schema=SCHEMA)
     for blocks in seen[1:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -11,16 +12,18 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth import DPWGANGP, Column, DPCriticMatching, Schema, TrainingSettings
 from dpsynth.errors import InputError
 from dpsynth.files.codec import apart
 from dpsynth.privacy import LedgerFile
 from dpsynth.synthesis import training as rooms
+from dpsynth.wgan.settings import MatchingSettings
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
@@ -41,10 +44,16 @@ def table():
     return pd.DataFrame({"age": age, "died": np.where(rng.random(200) < (age - 18) / 90, "yes", "no")})
 
 
-def fit(stop=None, *, seed=5, **options):
-    """A fit of twenty critic steps, five iterations a chunk. ``stop`` is called after each."""
-    model = DPWGANGP(2.0, 1e-5, steps=40, training=SMALL, random_state=seed)
-    return model.fit(table(), schema=SCHEMA, progress=stop, **options)
+def unfitted(kind, seed=5):
+    """A generator whose progress goes from 10 to 40, in four chunks of its iterations."""
+    if kind is DPWGANGP:
+        return DPWGANGP(2.0, 1e-5, steps=40, training=SMALL, random_state=seed)
+    return DPCriticMatching(2.0, 1e-5, critics=40, random_state=seed)
+
+
+def fit(stop=None, *, kind=DPWGANGP, seed=5, **options):
+    """A fit. ``stop`` is called after each chunk."""
+    return unfitted(kind, seed).fit(table(), schema=SCHEMA, progress=stop, **options)
 
 
 def at(step, problem):
@@ -73,67 +82,83 @@ def same(model, other):
     )
 
 
+def shorten(setattr):
+    """Twenty iterations, five a chunk."""
+    few = MatchingSettings(critic_width=2, points=40, iterations=20)
+    setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
+    setattr("dpsynth.wgan.matching._CHUNK", 5)
+    setattr("dpsynth.synthesis.matching.MatchingOptions.settings", lambda self, n: few)
+
+
 @pytest.fixture(autouse=True)
 def _chunks(monkeypatch):
-    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
+    shorten(monkeypatch.setattr)
+
+
+kinds = pytest.mark.parametrize("kind", [DPWGANGP, DPCriticMatching])
 
 
 @pytest.mark.usefixtures("eager_steps")
+@kinds
 @pytest.mark.parametrize("problem", [ZeroDivisionError, KeyboardInterrupt, MemoryError, SystemExit])
-def test_a_fault_of_the_users_own_loses_nothing(tmp_path, problem):
+def test_a_fault_of_the_users_own_loses_nothing(tmp_path, problem, kind):
     """Catches a `1/0` in ``progress=`` that loses a run, and a run that goes on with other noise."""
 
     def fault():
         raise problem
 
-    whole = fit()
+    whole = fit(kind=kind)
     with pytest.raises(problem):
-        fit(at(20, fault), checkpoint=tmp_path / "c")
+        fit(at(20, fault), kind=kind, checkpoint=tmp_path / "c")
     seen = []
-    resumed = DPWGANGP.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
+    resumed = kind.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
     assert seen == [30, 40] and same(resumed, whole)
     assert resumed.ledger_.summary() == whole.ledger_.summary()
-    assert not same(fit(seed=6), whole)
+    assert not same(fit(kind=kind, seed=6), whole)
 
 
 @pytest.mark.usefixtures("eager_steps")
-def test_noise_of_the_operating_system_goes_on_too(tmp_path):
+@kinds
+def test_noise_of_the_operating_system_goes_on_too(tmp_path, kind):
     """Catches a checkpoint from which two stops give another model than one."""
 
     def fault():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        fit(at(10, fault), seed=None, checkpoint=tmp_path / "a")
+        fit(at(10, fault), kind=kind, seed=None, checkpoint=tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    once = DPWGANGP.resume(tmp_path / "a", table())
+    once = kind.resume(tmp_path / "a", table())
     with pytest.raises(ZeroDivisionError):
-        DPWGANGP.resume(tmp_path / "b", table(), progress=at(30, fault))
-    assert same(DPWGANGP.resume(tmp_path / "b", table()), once)
-    assert not same(fit(seed=None), once)
+        kind.resume(tmp_path / "b", table(), progress=at(30, fault))
+    assert same(kind.resume(tmp_path / "b", table()), once)
+    assert not same(fit(kind=kind, seed=None), once)
 
 
 @pytest.mark.usefixtures("eager_steps")
-def test_a_finished_training_is_given_again_and_keeps_no_noise(tmp_path):
+@kinds
+def test_a_finished_training_is_given_again_and_keeps_no_noise(tmp_path, kind):
     """Catches a fit that is lost before it is saved, more steps after the last, or noise that lies about."""
-    whole = fit(checkpoint=tmp_path / "c")
-    assert '"start": null' in (tmp_path / "c/checkpoint.json").read_text()
+    whole = fit(kind=kind, checkpoint=tmp_path / "c")
+    written = (tmp_path / "c/checkpoint.json").read_text()
+    assert '"start": null' in written and '"noise": null' in written
     seen = []
-    again = DPWGANGP.resume(tmp_path / "c", table(), progress=seen.append)
+    again = kind.resume(tmp_path / "c", table(), progress=seen.append)
     assert not seen and same(again, whole)
     assert again.ledger_.summary() == whole.ledger_.summary()
     assert (tmp_path / "c").stat().st_mode & 0o077 == 0
-    fit(checkpoint=tmp_path / "c")  # it may be replaced
+    fit(kind=kind, checkpoint=tmp_path / "c")  # it may be replaced
 
 
 @pytest.mark.usefixtures("eager_steps")
-def test_nobody_goes_on_from_a_training_that_goes_on(tmp_path):
+@kinds
+def test_nobody_goes_on_from_a_training_that_goes_on(tmp_path, kind):
     """Catches two processes that go on from one checkpoint, whose ledger holds one run."""
     refused = []
 
     def attempt():
         try:
-            DPWGANGP.resume(tmp_path / "c", table())
+            kind.resume(tmp_path / "c", table())
         except InputError as problem:
             refused.append(str(problem))
 
@@ -142,7 +167,7 @@ def test_nobody_goes_on_from_a_training_that_goes_on(tmp_path):
         thread.start()
         thread.join()
 
-    fit(at(20, other), checkpoint=tmp_path / "c")
+    fit(at(20, other), kind=kind, checkpoint=tmp_path / "c")
     assert len(refused) == 1 and "is in use by process" in refused[0]
 
 
@@ -164,6 +189,89 @@ def test_a_copy_that_pays_again_gets_other_noise(tmp_path):
     assert len(LedgerFile(path).history().runs) == 2
     a, b = first.history_, second.history_
     assert a[:10].equals(b[:10]) and not (a["wasserstein"][10:] == b["wasserstein"][10:]).any()
+
+
+def interrupted_before_the_release(monkeypatch, **options):
+    """A fit that is stopped while random critics see the records."""
+
+    def fault(self, blocks):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr("dpsynth.wgan.matching.GradientRelease.query", fault)
+        fit(kind=DPCriticMatching, **options)
+
+
+@pytest.mark.usefixtures("eager_steps")
+@pytest.mark.parametrize("seed", [5, None])
+def test_a_stop_while_gradients_are_summed_loses_nothing(tmp_path, monkeypatch, seed):
+    """Catches a release that is paid for and lost, or other random critics after a stop."""
+    interrupted_before_the_release(monkeypatch, seed=seed, checkpoint=tmp_path / "c")
+    shutil.copytree(tmp_path / "c", tmp_path / "copied")
+    resumed = DPCriticMatching.resume(tmp_path / "c", table())
+    assert same(DPCriticMatching.resume(tmp_path / "copied", table()), resumed)
+    if seed is not None:
+        assert same(fit(kind=DPCriticMatching), resumed)
+
+
+@pytest.mark.usefixtures("eager_steps")
+def test_released_gradients_are_kept_at_once_and_their_noise_is_not(tmp_path):
+    """Catches gradients that a kill loses after they were paid for, or their noise beside them."""
+    seen = []
+
+    def look(progress):
+        left = json.loads((tmp_path / "c/checkpoint.json").read_text())["interrupted"]
+        seen.append((left["step"], "means" in left["state"], left["start"], left["noise"], left["ended"]))
+
+    fit(look, kind=DPCriticMatching, checkpoint=tmp_path / "c")
+    assert seen == 4 * [(0, True, None, None, False)]
+
+
+@pytest.mark.usefixtures("eager_steps")
+def test_a_copy_from_before_the_release_gets_other_noise(tmp_path, monkeypatch):
+    """Catches one noise in two releases that the ledger's file counts as independent."""
+    path = tmp_path / "clinic.ledger"
+    LedgerFile(path).set_cap(100.0, 0.1)
+    interrupted_before_the_release(monkeypatch, seed=None, checkpoint=tmp_path / "c", ledger=path)
+    shutil.copytree(tmp_path / "c", tmp_path / "copied")
+    first, second = (DPCriticMatching.resume(tmp_path / name, table()) for name in ("c", "copied"))
+    assert len(LedgerFile(path).history().runs) == 2
+    assert not (first.history_["difference"] == second.history_["difference"]).any()
+
+
+@pytest.mark.usefixtures("eager_steps")
+def test_gradients_are_released_once(tmp_path, monkeypatch):
+    """Catches a training that goes on and reads the records again, with other noise or the same."""
+
+    def fault():
+        raise ZeroDivisionError
+
+    whole = fit(kind=DPCriticMatching)
+    with pytest.raises(ZeroDivisionError):
+        fit(at(10, fault), kind=DPCriticMatching, checkpoint=tmp_path / "c")
+    read = []
+
+    def query(self, blocks):
+        read.append(blocks)
+        return np.zeros(self.centres_and_stds[1].shape, np.int64)
+
+    monkeypatch.setattr("dpsynth.wgan.matching.GradientRelease.query", query)
+    resumed = DPCriticMatching.resume(tmp_path / "c", table())
+    assert not read and same(resumed, whole)
+
+
+def test_a_checkpoint_of_another_generator_is_refused(tmp_path, eager_steps):
+    """Catches weights that another generator takes for its own, whose options happen to be the same."""
+
+    class OtherOptions(DPWGANGP.options):
+        generator: ClassVar[str] = "other"
+
+    class Other(DPWGANGP):
+        options = OtherOptions
+
+    fit(checkpoint=tmp_path / "c")
+    with pytest.raises(InputError, match="is a checkpoint of generator wgan-gp"):
+        Other.resume(tmp_path / "c", table())
 
 
 @pytest.mark.usefixtures("eager_steps")
@@ -222,19 +330,21 @@ def test_a_training_that_stops_early_costs_what_was_planned():
 CHILD = """
 import os, signal, sys
 sys.path[:0] = [sys.argv[1]]
-import dpsynth.wgan.training, dpsynth.synthesis.training, test_resume
-dpsynth.wgan.training._CHUNK_STEPS = 5
-dpsynth.synthesis.training.CHECKPOINT_SECONDS = 0.0
-test_resume.fit(test_resume.at(20, lambda: os.kill(os.getpid(), signal.SIGKILL)), checkpoint=sys.argv[2])
+import dpsynth, pytest, test_resume
+test_resume.shorten(pytest.MonkeyPatch().setattr)
+test_resume.rooms.CHECKPOINT_SECONDS = 0.0
+kill = test_resume.at(20, lambda: os.kill(os.getpid(), signal.SIGKILL))
+test_resume.fit(kill, kind=getattr(dpsynth, sys.argv[3]), checkpoint=sys.argv[2])
 """
 
 
 @pytest.mark.slow
-def test_a_killed_process_loses_nothing(tmp_path):
+@kinds
+def test_a_killed_process_loses_nothing(tmp_path, kind):
     """Catches a fit that SIGKILL loses, or that goes on to other weights than a whole one."""
     here = str(Path(__file__).parent)
     child = subprocess.run(
-        [sys.executable, "-c", CHILD, here, str(tmp_path / "c")],
+        [sys.executable, "-c", CHILD, here, str(tmp_path / "c"), kind.__name__],
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         timeout=300,
@@ -242,8 +352,8 @@ def test_a_killed_process_loses_nothing(tmp_path):
     )
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
     seen = []
-    resumed = DPWGANGP.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
-    assert seen == [30, 40] and same(resumed, fit())
+    resumed = kind.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
+    assert seen == [30, 40] and same(resumed, fit(kind=kind))
 
 
 @pytest.mark.usefixtures("eager_steps")

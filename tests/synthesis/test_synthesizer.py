@@ -669,7 +669,7 @@ def test_healthgan_is_private_where_an_epsilon_is_given():
     """Catches a baseline whose noise is refused or left out, and silence on what the noise leaves."""
     with pytest.warns(OwnerWarning, match="learns little"):
         model = DPWGANGP.healthgan(SCHEMA, epsilon=3.0)
-    plan = model.validate().parts(SCHEMA, 400.0, 1e-5).of(Critic).settings
+    plan = model.validate().parts(SCHEMA, 400.0, 1e-5).of(Critic).trainer.settings
     assert (model.epsilon, model.encoding, plan.penalty) == (3.0, "sdv", "data")
     assert DPWGANGP.healthgan(SCHEMA).epsilon is None
 

@@ -27,7 +27,8 @@ from dpsynth.wgan.checkpoint import (
 )
 from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import TrainingState, initial_state
+from dpsynth.wgan.state import TrainingState
+from dpsynth.wgan.training import initial_state
 
 TABLE = pd.DataFrame({"age": [31, 58, 44], "died": ["no", "yes", "no"]})
 SETTINGS = TrainingSettings(critic_hidden=(4,), generator_hidden=(3,), latent=2, penalty="none")
@@ -45,13 +46,14 @@ class Fit:
     interrupted: Interrupted | None
 
 
-def write(folder, step=7, start="{}"):
+def write(folder, step=7, ended=False):
     """What an interrupted run leaves."""
     state = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0))
     rows = pd.DataFrame({"step": [14], "noise_std": [0.5]})
-    state = TrainingState(state.arrays, step, rows, generator_state(secure_generator()))
+    noise = generator_state(secure_generator())
+    state = TrainingState(state.arrays, step, rows, noise, awaits_noise=not ended)
     with (records := FrameRecords(TABLE)).opened():
-        left = Interrupted.of(state, PLAN, SETTINGS, recognised(records), start)
+        left = Interrupted.of(state, PLAN, recognised(records), "{}", ended=ended)
     write_checkpoint(folder, Fit(1, TrainingHistory.of(state.history), np.ones(2), left))
     return folder
 
@@ -72,7 +74,7 @@ def test_what_was_written_comes_back(left):
     start = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0)).arrays
     assert saved.ledger == 1 and saved.model.tolist() == [1.0, 1.0] and records._frame() is TABLE
     state = kept.state_with(saved.history.frame)
-    assert (state.step, kept.plan, kept.settings) == (7, PLAN, SETTINGS)
+    assert (state.step, kept.plan) == (7, PLAN)
     assert str(state.history.to_dict("records")) == "[{'step': 14, 'noise_std': 0.5}]"  # a whole number still
     assert kept.start == "{}" and generator_state(generator_at(state.noise)) == state.noise
     for name in ("critic", "generator", "average"):
@@ -88,7 +90,7 @@ def test_a_checkpoint_that_was_given_up_is_not_used(left):
 
 def test_what_is_finished_keeps_no_noise(tmp_path):
     """Catches a state from which the noise of a whole training can be found, kept when nothing needs it."""
-    _, kept, _ = take(write(tmp_path / "c", start=None))
+    _, kept, _ = take(write(tmp_path / "c", ended=True))
     assert (kept.start, kept.noise) == (None, None)
 
 
@@ -166,7 +168,7 @@ def test_only_the_owner_may_look(left):
 
 def test_no_other_folder_is_replaced(left, tmp_path):
     """Catches a checkpoint that deletes whatever folder was named, or a training that has not ended."""
-    check_target(write(tmp_path / "finished", start=None))
+    check_target(write(tmp_path / "finished", ended=True))
     with pytest.raises(InputError, match="has not ended"):
         check_target(left)
     give_up(left)

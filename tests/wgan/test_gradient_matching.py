@@ -14,15 +14,22 @@ import tensorflow as tf
 import dpsynth
 from dpsynth.errors import InputError, RunError
 from dpsynth.privacy.release import NOISE_SHAPES, Plan
-from dpsynth.synthesis import training
-from dpsynth.synthesis.training import Matched
+from dpsynth.synthesis import matching as generator
+from dpsynth.synthesis.matching import Matched
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder, Layout
 from dpsynth.wgan import matching as gradient_matching
-from dpsynth.wgan.matching import Critics, GradientRelease, matched
+from dpsynth.wgan.matching import (
+    Critics,
+    GradientRelease,
+    matched,
+    points_of,
+    starting_state,
+    with_released,
+)
 from dpsynth.wgan.networks import MatchedPoints, coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings
-from dpsynth.wgan.theorems import Domain
+from dpsynth.wgan.theorems import Domain, gradient_bounds
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))
 SCALE = np.float32([1, 1, 1, 1, 1, 3, 3])
@@ -170,11 +177,21 @@ def test_sums_that_float64_would_round_are_refused(monkeypatch):
         made.query([points])
 
 
-def test_bounds_are_not_computed_in_tf32():
-    """Catches products of a GPU that round at 1e-3, for which no bound is widened."""
+def test_bounds_are_not_computed_in_tf32(monkeypatch):
+    """Catches products of a GPU that round at 1e-3, for which no bound is widened.
+
+    And a setting of the user's process that stays changed.
+    """
+    enabled, seen = tf.config.experimental.tensor_float_32_execution_enabled, []
+
+    def watched(*values, **named):
+        seen.append(enabled())
+        return gradient_bounds(*values, **named)
+
+    monkeypatch.setattr(gradient_matching, "gradient_bounds", watched)
     tf.config.experimental.enable_tensor_float_32_execution(True)
     assert release_of().centres_and_stds[1].shape == (3, 72)
-    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+    assert seen == [False] * 3 and enabled()
 
 
 def test_the_bound_is_attained():
@@ -241,8 +258,7 @@ def test_critics_do_not_come_from_the_noise(monkeypatch):
         seen.append(rng)
         return noisy(exact, step, std, rng)
 
-    points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
-    monkeypatch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
+    monkeypatch.setattr(gradient_matching, "matched", lambda state, *_: state)
     monkeypatch.setattr(Critics, "draw", classmethod(watched))
     monkeypatch.setattr(gradient_matching, "with_noise", noise)
     fitted(critics=2)
@@ -286,7 +302,7 @@ FAST = MatchingSettings(critic_width=8, points=800, iterations=80)
 def fitted(**options):
     patch = pytest.MonkeyPatch()
     with patch.context() as context:
-        context.setattr("dpsynth.synthesis.matching.MatchingSettings", lambda: FAST)
+        context.setattr("dpsynth.synthesis.matching.MatchingOptions.settings", lambda self, n: FAST)
         model = dpsynth.DPCriticMatching(**{"epsilon": 3.0} | options, random_state=0)
         return model.fit(table(), schema=SCHEMA)
 
@@ -300,14 +316,15 @@ def model():
 def test_points_match_the_released_gradients():
     """Catches a solver that stops far from the released numbers: 1 is what their noise explains."""
     rng = np.random.default_rng(8)
-    release = release_of(8, expected_batch=400.0, noise_multiplier=3.0)
+    release = release_of(8, seed=9, expected_batch=400.0, noise_multiplier=3.0)
     points = records(400, rng)
     released = release([points], rng)
     even = [np.full(stop - start, 1 / (stop - start)) for start, stop in LAYOUT.groups]
     settings = dataclasses.replace(FAST, points=2000, iterations=200)
-    found, difference = matched(released, LAYOUT, even, settings, np.random.default_rng(9))
-    assert difference < 1.2
-    again = found.sample(5000, 2, np.random.default_rng(10))
+    start = starting_state(8, LAYOUT, even, settings, np.random.default_rng(9))
+    state = matched(with_released(start, released), LAYOUT, SCALE, settings)
+    assert state.history["difference"].iloc[-1] < 1.2
+    again = points_of(state, LAYOUT, settings).sample(5000, 2, np.random.default_rng(10))
     codes = np.concatenate(
         [
             np.eye(b - a)[
@@ -373,8 +390,7 @@ def test_a_private_number_of_records_sets_the_batch():
             seen.append(self.plan.expected_batch)
             return call(self, blocks, rng)
 
-        points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
-        patch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
+        patch.setattr(gradient_matching, "matched", lambda state, *_: state)
         patch.setattr(GradientRelease, "__call__", watched)
         schema = Schema(columns=SCHEMA.columns, outcome="died")
         model = dpsynth.DPCriticMatching(epsilon=1.0, critics=2, random_state=0)
@@ -390,11 +406,10 @@ def test_every_record_reaches_the_critics_once(monkeypatch):
         seen.append(np.concatenate(list(blocks)))
         return np.zeros(self.centres_and_stds[1].shape, np.int64), 600
 
-    points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
-    monkeypatch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
+    monkeypatch.setattr(gradient_matching, "matched", lambda state, *_: state)
     monkeypatch.setattr(GradientRelease, "sums", watched)
-    for block in (training._BLOCK, 170):
-        monkeypatch.setattr(training, "_BLOCK", block)
+    for block in (generator._BLOCK, 170):
+        monkeypatch.setattr(generator, "_BLOCK", block)
         fitted(critics=2)
     np.testing.assert_array_equal(seen[0], seen[1])
     assert len(seen[0]) == 600
@@ -436,21 +451,6 @@ def test_too_many_critics_are_refused(critics):
     """Catches a thousand critics in memory at once, or none that anything is matched to."""
     with pytest.raises(InputError, match=r"^critics must be "):
         fitted(critics=critics)
-
-
-def test_an_interrupt_says_what_was_spent(monkeypatch, eager_steps):
-    """Catches an interrupt after which nobody knows that the budget is gone."""
-    seen = []
-
-    def stop(state):
-        seen.append(state)
-        raise KeyboardInterrupt
-
-    model = dpsynth.DPCriticMatching(epsilon=3.0, critics=2, random_state=0)
-    monkeypatch.setattr("dpsynth.synthesis.matching.MatchingSettings", lambda: FAST)
-    with pytest.raises(KeyboardInterrupt, match=r"had used privacy budget.*cannot go on"):
-        model.fit(table(), schema=SCHEMA, progress=stop)
-    assert seen[0].total == 2 and model.ledger_.entries[-1].name == "WGAN critic steps"
 
 
 def float32_share(values):

@@ -13,7 +13,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import METRICS, critic_pass, noise_scales, squared_gradient_norms, starting_from
 from dpsynth.wgan.networks import ArrayOps, generator_pass, unflatten
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import TrainingRun, initial_state
+from dpsynth.wgan.training import TrainingRun, generator_of, initial_state
 
 LAYOUT = Layout(2, ((2, 5),))
 CASES = {
@@ -430,7 +430,9 @@ def test_bounds_of_layers_are_those_of_gradients_one_by_one(case):
         return
     weights = unflatten([tf.constant(a) for a in state.arrays["critic"]], output_bias=False)
     latent = np.random.default_rng(0).standard_normal((1000, settings.latent), dtype=np.float32)
-    points = (generator_pass(state.generator, latent, LAYOUT, ArrayOps) - LAYOUT.center).astype(np.float32)
+    points = (generator_pass(generator_of(state), latent, LAYOUT, ArrayOps) - LAYOUT.center).astype(
+        np.float32
+    )
     centres, _ = noise_scales(LAYOUT, settings, plan)(weights)
     centres = [c.numpy() for c in centres]
     reached = np.zeros(3)

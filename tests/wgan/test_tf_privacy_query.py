@@ -1,3 +1,4 @@
+import gc
 import sys
 
 import dp_accounting
@@ -219,10 +220,17 @@ def test_refuses_a_plan_without_noise():
 
 @needs_tf_privacy
 def test_products_are_of_full_precision():
-    """Catches products in TF32, which round a thousand times more than the bounds are widened for."""
+    """Catches products in TF32, which round a thousand times more than the bounds are widened for.
+
+    And a setting of the user's process that stays changed when nobody uses a query any more.
+    """
+    enabled = tf.config.experimental.tensor_float_32_execution_enabled
     tf.config.experimental.enable_tensor_float_32_execution(True)
-    BoundedSumQuery(make_plan(), list)
-    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+    query = BoundedSumQuery(make_plan(), list)
+    assert not enabled()
+    del query
+    gc.collect()
+    assert enabled()
 
 
 @needs_tf_privacy

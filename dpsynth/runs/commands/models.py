@@ -87,9 +87,8 @@ def fit(
                     progress=draw,
                     also=also,
                 )
-            except KeyboardInterrupt as problem:
-                said = f". {problem}" if str(problem) else ""
-                raise console.InterruptedCommand(f"interrupted: no model was written{said}") from None
+            except KeyboardInterrupt:
+                raise console.InterruptedCommand("interrupted: no model was written") from None
             model.save(out, replace=force)
     summary = model.ledger_.summary()
     lines = [*console.estimate_tables(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]

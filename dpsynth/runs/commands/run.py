@@ -168,11 +168,11 @@ def run_configuration(
                 stages=stages,
                 log=console.say,
             )
-    except KeyboardInterrupt as problem:
+    except KeyboardInterrupt:
         if (folder := RunFolder(out)).interrupted:
             left = f"a private checkpoint is in {folder.checkpoint}. Continue with --resume"
         else:
-            left = f"no table was written. {problem}" if str(problem) else "no table was written"
+            left = "no table was written"
         raise console.InterruptedCommand(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.folder.files), **done.report.to_dict()}
     console.emit(result, _text(done))

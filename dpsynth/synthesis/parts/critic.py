@@ -9,7 +9,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
-from dpsynth.synthesis.training import Settings, Trained, Training
+from dpsynth.synthesis.training import CriticTrainer, Trained, Training
 from dpsynth.wgan.history import TrainingHistory
 
 
@@ -18,12 +18,13 @@ class Critic(Part[Trained]):
     """All private steps of a training run.
 
     ``steps``: sampling and number of steps. :attr:`plan` has the noise as well.
+    ``trainer``: makes the steps.
     ``training``: makes the training of a model. A fit gives it, and a plan needs none.
     """
 
     steps: Plan
-    settings: Settings
-    training: Callable[[GeneratorModel, Settings], Training] | None = None
+    trainer: CriticTrainer
+    training: Callable[[GeneratorModel, CriticTrainer], Training] | None = None
 
     @property
     def plan(self) -> Plan:
@@ -40,7 +41,7 @@ class Critic(Part[Trained]):
         if self.training is None:
             raise ConfigError("a training is read by the fit that watches it")
         trained: Trained = reading.run(
-            self.training(reading.made, self.settings).release(self.plan, stage=self.stage)
+            self.training(reading.made, self.trainer).release(self.plan, stage=self.stage)
         )
         return trained
 

@@ -509,7 +509,7 @@ def test_console_script_is_quick_and_light() -> None:
 def test_an_interrupt_of_the_matching_says_what_it_cost(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Catches Ctrl-C without a checkpoint after which nobody knows that the budget is gone."""
+    """Catches Ctrl-C after which nobody knows that the budget is gone, or that a run can go on."""
     from dpsynth.wgan import matching as gradient_matching
 
     def interrupt(*_: object) -> None:
@@ -517,10 +517,13 @@ def test_an_interrupt_of_the_matching_says_what_it_cost(
 
     monkeypatch.setattr(gradient_matching, "matched", interrupt)
     Path("run.yaml").write_text(CONFIG.replace("delta: 1e-5", "generator: matching"))
-    for command in (
-        "run run.yaml --out a",
-        "fit --data good.csv --schema good.yaml --epsilon 3 --generator matching --out b",
+    for command, left in (
+        ("run run.yaml --out a", "a private checkpoint is in a.checkpoint. Continue with --resume"),
+        (
+            "fit --data good.csv --schema good.yaml --epsilon 3 --generator matching --out b",
+            "no model was written",
+        ),
     ):
         assert main(command.split()) == 130
         said = capsys.readouterr().err
-        assert "interrupted" in said and "had used privacy budget before the interrupt" in said
+        assert f"interrupted: {left}" in said and "Later runs count this cost" in said
