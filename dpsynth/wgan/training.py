@@ -335,10 +335,11 @@ class TrainingRun:
         if self._points is not None:
             index = chunk["records"]
             sampled = index >= 0
-            places = np.arange(index.size).reshape(index.shape)
-            chunk["data"] = np.zeros((index.size, self.layout.dim), np.float32)
-            chunk["data"][places[sampled]] = self._centred(self._points[index[sampled]])
-            chunk["records"] = np.where(sampled, places, -1).astype(np.int32)
+            distinct, places = np.unique(index[sampled], return_inverse=True)  # read once, in order
+            chunk["data"] = np.zeros((min(index.size, len(self._points)), self.layout.dim), np.float32)
+            chunk["data"][: distinct.size] = self._centred(self._points[distinct])
+            chunk["records"] = np.full(index.shape, -1, np.int32)
+            chunk["records"][sampled] = places
         return chunk, generator_state(rng)
 
     def _centred(self, points: np.ndarray) -> np.ndarray:
