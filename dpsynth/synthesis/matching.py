@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import ClassVar
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.schema import TableSchema
+from dpsynth.wgan.device import Device, on_device
 from dpsynth.wgan.settings import MatchingSettings
 
 
@@ -27,6 +29,11 @@ class MatchingOptions(FitOptions):
 
     critics: int = Field(default=default_rules.CRITICS, ge=1, le=default_rules.MOST_CRITICS)
     noise_shape: NoiseShape = "optimal"
+    device: Device | None = None
+
+    def placed(self) -> AbstractContextManager[None]:
+        """On the device."""
+        return on_device(self.device)
 
     def settings(self, n: float) -> MatchingSettings:
         """The public constants of the matching."""
@@ -64,6 +71,10 @@ class DPCriticMatching(Synthesizer):
         Number of random critics, at most 128.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
         Covariance of the noise.
+    device : str, optional
+        ``"GPU:0"`` or ``"CPU:0"``: where points are matched. The processor sums the gradients of records.
+        Default: the first GPU, or the processor without one. Another device rounds otherwise, so results
+        differ.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
     random_state : int, optional
@@ -85,6 +96,7 @@ class DPCriticMatching(Synthesizer):
         *,
         critics: int = default_rules.CRITICS,
         noise_shape: NoiseShape = "optimal",
+        device: str | None = None,
         accept_unreviewed: bool = False,
         random_state: int | None = None,
     ) -> None:
@@ -92,5 +104,6 @@ class DPCriticMatching(Synthesizer):
         self.delta = delta
         self.critics = critics
         self.noise_shape = noise_shape
+        self.device = device
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -35,6 +36,7 @@ from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training, with_generator
 from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.wgan.device import Device, on_device
 from dpsynth.wgan.history import mostly_noise, over_blocks
 from dpsynth.wgan.settings import TrainingSettings
 
@@ -51,6 +53,7 @@ class WganOptions(FitOptions):
     noise_shape: NoiseShape = "optimal"
     encoding: EncodingName = "copula"
     training: TrainingSettings | None = None
+    device: Device | None = None
 
     @field_validator("training", mode="before")
     @classmethod
@@ -65,6 +68,10 @@ class WganOptions(FitOptions):
         if training.clip_norm is not None and self.noise_shape != "spherical":
             raise PrivacyError(f"noise_shape must be 'spherical' with clip_norm, got {self.noise_shape!r}")
         return self
+
+    def placed(self) -> AbstractContextManager[None]:
+        """On the device."""
+        return on_device(self.device)
 
     def settings(self, n: float) -> TrainingSettings:
         """The given architecture and optimiser, or those of the rule."""
@@ -136,6 +143,9 @@ class DPWGANGP(Synthesizer):
     training : TrainingSettings, optional
         Architecture, penalty and optimiser. By default wider critics for more records
         (:func:`dpsynth.synthesis.default_rules.training`).
+    device : str, optional
+        ``"GPU:0"`` or ``"CPU:0"``: where networks are trained. Default: the first GPU, or the processor
+        without one. Another device rounds otherwise, so results differ.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
     random_state : int, optional
@@ -166,6 +176,7 @@ class DPWGANGP(Synthesizer):
         noise_shape: NoiseShape = "optimal",
         encoding: EncodingName = "copula",
         training: TrainingSettings | None = None,
+        device: str | None = None,
         accept_unreviewed: bool = False,
         random_state: int | None = None,
     ) -> None:
@@ -176,6 +187,7 @@ class DPWGANGP(Synthesizer):
         self.noise_shape = noise_shape
         self.encoding = encoding
         self.training = training
+        self.device = device
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state
 
@@ -270,7 +282,11 @@ class DPWGANGP(Synthesizer):
         named = Ledger.named(ledger or left.ledger)
         ledger = saved.ledger if named is None or named.file is None else named
         cost = cost_of(saved.model.schema, saved.params)
-        with locked(checkpoint), ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
+        with (
+            saved.params.placed(),
+            locked(checkpoint),
+            ledger.reserved(cost, "resumed in Python", resumed=saved.ledger),
+        ):
             saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
             self, state = cls._of(saved), left.state_with(saved.history.frame)
             self.ledger_ = ledger

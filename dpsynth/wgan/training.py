@@ -35,6 +35,7 @@ from dpsynth.wgan.algorithm import (
     critic_pass,
     noise_scales,
 )
+from dpsynth.wgan.device import runs_on_gpu
 from dpsynth.wgan.history import BEYOND, LayerBound, quiet
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
 from dpsynth.wgan.settings import TrainingSettings
@@ -187,7 +188,7 @@ class TrainingRun:
     ``points``: encoded private records in the unit cube, shape (n, dim), in memory or in a file.
     ``plan``: sampler, noise and event. ``plan.steps`` critic steps are made.
     ``bank``: points made without private records, for ``penalty='public'``. None for other penalties.
-    ``in_graph``: draw noise inside the program, by default only if there is a GPU.
+    ``in_graph``: draw noise inside the program, by default only on a GPU.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class TrainingRun:
         in_graph: bool | None = None,
     ) -> None:
         if in_graph is None:
-            in_graph = bool(tf.config.list_physical_devices("GPU"))
+            in_graph = runs_on_gpu()
         self.layout, self.settings, self.plan = layout, settings, plan
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has
