@@ -2,6 +2,7 @@
 
     python benchmarks/step_time.py [--repeats 9] [--steps 500]           # the default critics
     python benchmarks/step_time.py --hidden 64,128,256 --batch 208       # one critic, ways to bound it
+    python benchmarks/step_time.py --host        # what the host draws for a step, by records and batch
 
 Default critics are those that the rules choose for 4,000 and 36,000 records, and that of HealthGAN
 for 2,085. *Plain* is the same program without bounds and noise: the same constraint, penalty and
@@ -21,12 +22,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import TrainingRun
+from dpsynth.wgan.training import TrainingRun, build_step
 
 #: public number of records, name and noise shape of each default critic
 DEFAULTS = ((4_000, "default", "optimal"), (36_000, "default", "optimal"), (2_085, "healthgan", "layerwise"))
@@ -139,6 +141,32 @@ def of_one_critic(hidden: str, batch: int, dim: int, steps: int, repeats: int) -
     print(json.dumps(rows, indent=1))
 
 
+def of_the_host(repeats: int) -> None:
+    """Print a table: what the host draws for a step where the noise is made on a GPU, samples and seeds."""
+    print("| batch | records | host, ms of the processor |")
+    print("|---:|---:|---:|")
+    for batch in (2_048, 65_536):
+        for n in (10_000, 100_000, 1_000_000, 10_000_000):
+            if batch > n:
+                continue
+            plan = Plan(sampling_prob=batch / n, expected_batch=float(batch), steps=2, noise_multiplier=1.0)
+            step = build_step(
+                Layout(12),
+                TrainingSettings(critic_steps=2, penalty="none"),
+                plan,
+                n_records=n,
+                n_bank=0,
+                in_graph=True,
+                n_steps=1,
+            )
+            rng, times = secure_generator(), []
+            for _ in range(20 * repeats + 1):
+                used = time.process_time()
+                step.draws.draw(rng)
+                times.append((time.process_time() - used) / 2 * 1e3)
+            print(f"| {batch:,} | {n:,} | {np.median(times[1:]):.2f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=9)
@@ -146,8 +174,11 @@ def main() -> None:
     parser.add_argument("--hidden", help="widths of one critic, instead of the default critics")
     parser.add_argument("--batch", type=int, default=208)
     parser.add_argument("--dim", type=int, default=12)
+    parser.add_argument("--host", action="store_true", help="what the host draws")
     given = parser.parse_args()
-    if given.hidden:
+    if given.host:
+        of_the_host(given.repeats)
+    elif given.hidden:
         of_one_critic(given.hidden, given.batch, given.dim, given.steps, given.repeats)
     else:
         of_default_critics(given.steps, given.repeats)

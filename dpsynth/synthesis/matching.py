@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +22,7 @@ from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.synthesis.training import Course, CriticTrainer, Progress, last_row
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import TableSchema
+from dpsynth.wgan.device import Device, on_device
 from dpsynth.wgan.networks import MatchedPoints, coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings
 from dpsynth.wgan.state import TrainingState
@@ -95,6 +97,11 @@ class MatchingOptions(FitOptions):
 
     critics: int = Field(default=default_rules.CRITICS, ge=1, le=default_rules.MOST_CRITICS)
     noise_shape: NoiseShape = "optimal"
+    device: Device | None = None
+
+    def placed(self) -> AbstractContextManager[None]:
+        """On the device."""
+        return on_device(self.device)
 
     def settings(self, n: float) -> MatchingSettings:
         """The public constants of the matching."""
@@ -132,6 +139,10 @@ class DPCriticMatching(TrainedSynthesizer):
         Number of random critics, at most 128.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
         Covariance of the noise.
+    device : str, optional
+        ``"GPU:0"`` or ``"CPU:0"``: where points are matched. The processor sums the gradients of records.
+        Default: the first GPU, or the processor without one. Another device rounds otherwise, so results
+        differ.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
     random_state : int, optional
@@ -153,6 +164,7 @@ class DPCriticMatching(TrainedSynthesizer):
         *,
         critics: int = default_rules.CRITICS,
         noise_shape: NoiseShape = "optimal",
+        device: str | None = None,
         accept_unreviewed: bool = False,
         random_state: int | None = None,
     ) -> None:
@@ -160,5 +172,6 @@ class DPCriticMatching(TrainedSynthesizer):
         self.delta = delta
         self.critics = critics
         self.noise_shape = noise_shape
+        self.device = device
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -93,6 +94,10 @@ class FitOptions(OptionGroup):
         return {
             name: getattr(self, name) for name, field in type(self).model_fields.items() if not field.exclude
         }
+
+    def placed(self) -> AbstractContextManager[None]:
+        """Where a fit computes. InputError if this computer has no such place. Here there is no choice."""
+        return nullcontext()
 
     def settings(self, n: float) -> TrainingSettings | MatchingSettings | None:
         """Settings of the critic steps of a fit of ``n`` records. None: there are no steps."""

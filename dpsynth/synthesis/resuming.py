@@ -83,7 +83,11 @@ class TrainedSynthesizer(Synthesizer, ABC):
         named = Ledger.named(ledger or left.ledger)
         ledger = saved.ledger if named is None or named.file is None else named
         cost = cost_of(saved.model.schema, saved.params)
-        with locked(checkpoint), ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
+        with (
+            saved.params.placed(),
+            locked(checkpoint),
+            ledger.reserved(cost, "resumed in Python", resumed=saved.ledger),
+        ):
             saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
             self, state = cls._of(saved), left.state_with(saved.history.frame)
             self.ledger_ = ledger

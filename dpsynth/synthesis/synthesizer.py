@@ -189,7 +189,7 @@ class Synthesizer(BaseEstimator, ABC):
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         check_options(schema, options, also)
         tell_not_private(options)
-        with alone(self):
+        with alone(self), options.placed():
             ledger = self._ledger(ledger)
             with ledger.reserved(cost_of(schema, options), "fit in Python"):
                 tell_cautions(schema, also)

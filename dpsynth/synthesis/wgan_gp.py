@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -22,6 +23,7 @@ from dpsynth.synthesis.resuming import TrainedSynthesizer
 from dpsynth.synthesis.training import Alternating
 from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.wgan.device import Device, on_device
 from dpsynth.wgan.history import mostly_noise, over_blocks
 from dpsynth.wgan.settings import TrainingSettings
 
@@ -38,6 +40,7 @@ class WganOptions(FitOptions):
     noise_shape: NoiseShape = "optimal"
     encoding: EncodingName = "copula"
     training: TrainingSettings | None = None
+    device: Device | None = None
 
     @field_validator("training", mode="before")
     @classmethod
@@ -52,6 +55,10 @@ class WganOptions(FitOptions):
         if training.clip_norm is not None and self.noise_shape != "spherical":
             raise PrivacyError(f"noise_shape must be 'spherical' with clip_norm, got {self.noise_shape!r}")
         return self
+
+    def placed(self) -> AbstractContextManager[None]:
+        """On the device."""
+        return on_device(self.device)
 
     def settings(self, n: float) -> TrainingSettings:
         """The given architecture and optimiser, or those of the rule."""
@@ -123,6 +130,9 @@ class DPWGANGP(TrainedSynthesizer):
     training : TrainingSettings, optional
         Architecture, penalty and optimiser. By default wider critics for more records
         (:func:`dpsynth.synthesis.default_rules.training`).
+    device : str, optional
+        ``"GPU:0"`` or ``"CPU:0"``: where networks are trained. Default: the first GPU, or the processor
+        without one. Another device rounds otherwise, so results differ.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
     random_state : int, optional
@@ -153,6 +163,7 @@ class DPWGANGP(TrainedSynthesizer):
         noise_shape: NoiseShape = "optimal",
         encoding: EncodingName = "copula",
         training: TrainingSettings | None = None,
+        device: str | None = None,
         accept_unreviewed: bool = False,
         random_state: int | None = None,
     ) -> None:
@@ -163,6 +174,7 @@ class DPWGANGP(TrainedSynthesizer):
         self.noise_shape = noise_shape
         self.encoding = encoding
         self.training = training
+        self.device = device
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state
 

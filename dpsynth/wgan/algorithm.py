@@ -247,6 +247,8 @@ Chunk = dict[str, np.ndarray]
 
 #: Points of the generator in a step, at most. Their number is public, and the mean of more is hardly exacter.
 MOST_GENERATED = 2048
+#: Records whose gradients are summed at once, so that memory does not grow with the batch.
+BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -444,6 +446,12 @@ def _slopes(weights: Weights, deltas: Any) -> Any:
     return tf.sqrt(tf.reduce_sum(slope * slope, axis=1) + 1e-12)
 
 
+def _rows(array: Any, start: Any) -> Any:
+    """A block of rows, the last one again beyond the end. All rows, if they are one block."""
+    n = array.shape[0]
+    return array if n <= BLOCK else tf.gather(array, tf.minimum(start + tf.range(BLOCK), n - 1))
+
+
 @dataclass(frozen=True)
 class Step:
     """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
@@ -534,9 +542,7 @@ class Step:
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
-        index = chunk["records"][step, j]  # line 9
-        sampled = tf.cast(index >= 0, tf.float32)
-        real = tf.gather(data, tf.maximum(index, 0))
+        index, sampled, real = self._block(data, chunk["records"][step, j], 0)  # line 9
         fake = self.generate(unflatten(state["generator"], output_bias=True), chunk, step, j)  # line 10
 
         # line 12 without the penalty, summed over the batch as in line 15
@@ -549,7 +555,8 @@ class Step:
         if settings.penalty == "data":  # the penalty of line 12
             penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
             gradient = [g + tf.cast(p / batch, g.dtype) for g, p in zip(gradient, penalty, strict=True)]
-        count = tf.cast(tf.reduce_sum(sampled), tf.float64)
+        gradient = self._with_further_blocks(gradient, state, weights, data, chunk, step, j)
+        count = tf.reduce_sum(tf.cast(chunk["records"][step, j] >= 0, tf.float64))
         if self.noise_scales is not None:
             noise = self.draws.noise(chunk, step, j)  # line 14
             centers, stds = self.noise_scales(weights)  # lines 5 to 7
@@ -587,13 +594,53 @@ class Step:
         score = tf.reduce_mean(scores[n_real:])
         return gradient, tf.stack([noise_std, share, tf.sqrt(square), loss, score, estimate, error**2])
 
+    def _block(self, data: Any, every: Any, start: Any) -> tuple[Any, Any, Any]:
+        """Row numbers (-1 beyond the end), whether each is a record, and points of a block of the sample."""
+        index = _rows(every, start)
+        if every.shape[0] > BLOCK:
+            index = tf.where(start + tf.range(BLOCK) < every.shape[0], index, -1)
+        return index, tf.cast(index >= 0, tf.float32), tf.gather(data, tf.maximum(index, 0))
+
+    def _with_further_blocks(
+        self,
+        gradient: list[Any],
+        state: State,
+        weights: Weights,
+        data: Any,
+        chunk: dict[str, Any],
+        step: Any,
+        j: Any,
+    ) -> list[Any]:
+        """The sum over the first `BLOCK` records of a sample, with those of all others added.
+
+        A block's sum is added to that of the blocks before it, in float64. So the result depends on `BLOCK`
+        in its last bits, and is the same at each repetition on one computer.
+        """
+        every = chunk["records"][step, j]
+
+        def add(start: Any, *total: Any) -> Any:
+            index, sampled, real = self._block(data, every, start)
+            _, inputs, deltas = critic_pass(weights, real, self.activation)
+            coefficients = self.coefficients(weights, inputs, deltas, sampled)
+            found = self.sum_of_gradients(weights, inputs, deltas, coefficients, index)
+            if self.settings.penalty == "data":
+                penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j, start)
+                found = [g + p / self.expected_batch for g, p in zip(found, penalty, strict=True)]
+            return (start + BLOCK, *(t + g for t, g in zip(total, found, strict=True)))
+
+        if every.shape[0] <= BLOCK:
+            return gradient
+        return tf.while_loop(lambda start, *_: start < every.shape[0], add, (tf.constant(BLOCK), *gradient))[
+            1:
+        ]
+
     def coefficients(self, weights: Weights, inputs: list[Any], deltas: list[Any], sampled: Any) -> Any:
         """Coefficient of each row's gradient: -1 / B for a sampled record, 1 / n for a generated point.
 
         Clipping shortens both kinds alike. The critic of equal distributions then stays where it is.
         """
         n_fake = inputs[0].shape[0] - sampled.shape[0]
-        generated = tf.fill([n_fake], np.float64(1.0 / n_fake))
+        generated = tf.fill([n_fake], np.float64(1.0 / max(n_fake, 1)))
         plain = tf.concat([-tf.cast(sampled, tf.float64) / self.expected_batch, generated], axis=0)
         if self.settings.clip_norm is None:
             return plain
@@ -659,11 +706,13 @@ class Step:
         chunk: dict[str, Any],
         step: Any,
         j: Any,
+        start: Any = 0,
     ) -> list[Any]:
-        """Gradient of the penalty summed over the sampled records, each with a partner of its own."""
+        """Gradient of the penalty summed over a block of records, each with a partner of its own."""
         generator = unflatten(state["generator"], output_bias=True)
-        partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)  # line 10
-        mix = chunk["mix"][step, j][:, None]
+        latent = _rows(chunk["pair_latent"][step, j], start)
+        partner = generator_pass(generator, latent, self.layout, TensorOps)  # line 10
+        mix = _rows(chunk["mix"][step, j], start)[:, None]
         points = mix * real + (1.0 - mix) * (partner - self._center)  # line 11
         return self._penalty_gradient(weights, points, tf.cast(sampled, tf.float64))[1]
 

@@ -34,6 +34,7 @@ from dpsynth.wgan.algorithm import (
     critic_pass,
     noise_scales,
 )
+from dpsynth.wgan.device import runs_on_gpu
 from dpsynth.wgan.history import BEYOND, LayerBound, quiet
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
 from dpsynth.wgan.precision import full_precision
@@ -155,7 +156,7 @@ class TrainingRun:
     ``points``: encoded private records in the unit cube, shape (n, dim), in memory or in a file.
     ``plan``: sampler, noise and event. ``plan.steps`` critic steps are made.
     ``bank``: points made without private records, for ``penalty='public'``. None for other penalties.
-    ``in_graph``: draw noise inside the program, by default only if there is a GPU.
+    ``in_graph``: draw noise inside the program, by default only on a GPU.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class TrainingRun:
         in_graph: bool | None = None,
     ) -> None:
         if in_graph is None:
-            in_graph = bool(tf.config.list_physical_devices("GPU"))
+            in_graph = runs_on_gpu()
         self.layout, self.settings, self.plan = layout, settings, plan
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has
@@ -294,10 +295,11 @@ class TrainingRun:
         if self._points is not None:
             index = chunk["records"]
             sampled = index >= 0
-            places = np.arange(index.size).reshape(index.shape)
-            chunk["data"] = np.zeros((index.size, self.layout.dim), np.float32)
-            chunk["data"][places[sampled]] = self._centred(self._points[index[sampled]])
-            chunk["records"] = np.where(sampled, places, -1).astype(np.int32)
+            distinct, places = np.unique(index[sampled], return_inverse=True)  # read once, in order
+            chunk["data"] = np.zeros((min(index.size, len(self._points)), self.layout.dim), np.float32)
+            chunk["data"][: distinct.size] = self._centred(self._points[distinct])
+            chunk["records"] = np.full(index.shape, -1, np.int32)
+            chunk["records"][sampled] = places
         return chunk, generator_state(rng)
 
     def _centred(self, points: np.ndarray) -> np.ndarray:

@@ -1,8 +1,6 @@
 import time
-from fractions import Fraction
-from itertools import accumulate
-from math import comb
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from scipy import stats
 
 from dpsynth.errors import InputError
 from dpsynth.privacy import sampling
-from dpsynth.privacy.sampling import BinomialSizes, poisson_batches
+from dpsynth.privacy.sampling import Digits, Gaps, poisson_batches
 
 
 def membership(batches, n):
@@ -77,36 +75,89 @@ def test_records_and_pairs_are_independent():
     assert np.abs((lagged - steps * q) / np.sqrt(steps * q * (1 - q))).max() < 4.5
 
 
-@pytest.mark.parametrize(("n", "prob"), [(1, 0.3), (7, 0.5), (60, 0.9), (120, 1 / 3), (200, 2e-4)])
-def test_sizes_have_the_exact_distribution(n, prob):
-    """Catches ends that are floats, a ratio upside down and sizes that are left out, by exact fractions."""
-    found, q = BinomialSizes.of(n, prob), Fraction(prob)
-    weights = [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
-    below = list(accumulate(weights))
-    assert below[found.smallest - 1] < Fraction(1, 2**230) if found.smallest else True
-    for k, end in enumerate(found.ends, found.smallest):
-        assert abs(Fraction(end, 2**256) - below[k]) < Fraction(1, 2**230)
-    assert sum(weights[found.smallest + len(found.ends) + 1 :]) < Fraction(1, 2**230)
-
-
-def test_sizes_of_ten_million_records():
-    """Catches weights that lose their bits far from the most likely size."""
-    found = BinomialSizes.of(10**7, 2048e-7)
-    sizes = np.arange(found.smallest, found.smallest + len(found.ends))
-    ends = np.array([end / 2**256 for end in found.ends])
-    np.testing.assert_allclose(ends, stats.binom(10**7, 2048e-7).cdf(sizes), rtol=1e-7, atol=1e-12)
-
-
-def test_more_bits_decide(monkeypatch):
-    """Catches a size that its first bits alone decide: with 8 of them, most numbers are at an end."""
-    monkeypatch.setattr(sampling, "_FIRST", 8)
-    BinomialSizes.of.cache_clear()
-    sizes = BinomialSizes.of(300, 0.5).draw(np.random.default_rng(2), 20_000)
-    BinomialSizes.of.cache_clear()
-    observed = np.bincount(sizes, minlength=301)
-    expected = 20_000 * stats.binom(300, 0.5).pmf(np.arange(301))
-    keep = expected > 20
+@pytest.mark.parametrize("prob", [0.1, 0.5, 0.85])
+def test_every_set_of_records_has_its_probability(prob):
+    """Catches any law but that of independent records: all 32 sets of five records are counted."""
+    n, steps = 5, 40_000
+    mask = membership(poisson_batches(np.random.default_rng(3), n, prob, steps, 8), n)
+    observed = np.bincount(mask @ (1 << np.arange(n)), minlength=1 << n)
+    sizes = np.array([bits.bit_count() for bits in range(1 << n)])
+    expected = steps * prob**sizes * (1 - prob) ** (n - sizes)
+    keep = expected > 5
     assert ((observed - expected)[keep] ** 2 / expected[keep]).sum() < stats.chi2(keep.sum()).isf(1e-4)
+
+
+@pytest.mark.parametrize(
+    ("prob", "trials", "digits"),
+    [(1.0, 9, 1), (0.3, 10, 1), (1 / 3, 10**6, 1), (2e-4, 10**9, 2), (1e-9, 10**13, 3), (1e-200, 10**6, 2)],
+)
+def test_gaps_have_the_exact_distribution(prob, trials, digits):
+    """Catches ends that are floats and gaps that are left out, by powers of 2,000 bits."""
+    found = Gaps.of(prob, trials).digits
+    assert len(found) == digits
+    with mpmath.workprec(2000):
+        fail, least = 1 - mpmath.mpf(prob), mpmath.mpf(2) ** -230
+        for place, digit in enumerate(found):
+            base, last = fail ** (4096**place), place == len(found) - 1
+            whole = 1 if last else 1 - base**4096
+            assert last or len(digit.ends) == 4095
+            some = range(0, len(digit.ends), 1 + len(digit.ends) // 40)
+            for k in {*some, len(digit.ends) - 1} if digit.ends else ():
+                assert abs(mpmath.mpf(digit.ends[k]) / 2**256 - (1 - base ** (k + 1)) / whole) < least
+        most = len(found[-1].ends)
+        assert most * 4096 ** (digits - 1) >= trials or base ** (most + 1) < mpmath.mpf(2) ** -255
+
+
+def test_digits_make_a_geometric_number(monkeypatch):
+    """Catches digits at the wrong place: to the base of 4, most gaps have several."""
+    monkeypatch.setattr(sampling, "_MOST", 8)
+    monkeypatch.setattr(sampling, "_BASE_BITS", 2)
+    Gaps.of.cache_clear()
+    law = Gaps.of(0.05, 10**6)
+    gaps = law.draw(np.random.default_rng(2), 40_000)
+    Gaps.of.cache_clear()
+    assert len(law.digits) == 6
+    observed, expected = np.bincount(gaps, minlength=200)[:100], 40_000 * 0.05 * 0.95 ** np.arange(100)
+    assert stats.chi2(100).sf(((observed - expected) ** 2 / expected).sum()) > 1e-4
+    assert gaps.max() > 64
+
+
+class Bits:
+    """A source of given bits, first words and then bytes."""
+
+    def __init__(self, word, more):
+        self.word, self.more = word, more
+
+    def integers(self, low, high, count, dtype):
+        return np.full(count, self.word, dtype)
+
+    def bytes(self, count):
+        return self.more.to_bytes(count, "big")
+
+
+@pytest.mark.parametrize(("more", "number"), [(4, 0), (5, 1), (6, 1)])
+def test_more_bits_decide(more, number):
+    """Catches a number whose first 64 bits alone decide, where they are those of an end."""
+    word = 0xABCDABCDABCDABCD
+    longer = (word & 0xFFFF) << 48 | word >> 16
+    assert Digits.of([(longer << 192) + 5]).draw(Bits(word, more), 3).tolist() == [number] * 3
+
+
+@pytest.mark.parametrize(("word", "number"), [(1 << 62, 0), ((1 << 63) + (1 << 16), 1)])
+def test_a_cell_with_an_end_does_not_decide(word, number):
+    """Catches a number by its first 16 bits alone, where an end is amid those that begin with them."""
+    assert Digits.of([1 << 239]).draw(Bits(word, 0), 1).tolist() == [number]
+
+
+def test_batches_across_blocks_of_gaps(monkeypatch):
+    """Catches a seam between blocks: with blocks of one gap the batches are those of one block."""
+    whole = poisson_batches(np.random.default_rng(0), 50, 1.0, 3, 8)
+    for block in (1, 149, 150, 151):
+        monkeypatch.setattr(sampling, "_BLOCK", block)
+        np.testing.assert_array_equal(poisson_batches(np.random.default_rng(0), 50, 1.0, 3, 8), whole)
+        mask = membership(poisson_batches(np.random.default_rng(1), 3, 0.4, 20_000, 3), 3)
+        assert np.abs(mask.mean(axis=0) - 0.4).max() < 4.5 * np.sqrt(0.24 / 20_000)
+        assert abs((mask[:, 0] & mask[:, 1]).mean() - 0.16) < 4.5 * np.sqrt(0.16 * 0.84 / 20_000)
 
 
 def test_work_is_that_of_a_batch():

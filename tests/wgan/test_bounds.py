@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.wgan.norms import bjorck, norm_bound_nearby, project, spectral_norm_bound
+from dpsynth.wgan.norms import _norm_after_step, bjorck, norm_bound_nearby, project, spectral_norm_bound
 from dpsynth.wgan.theorems import (
     Domain,
     LayerBounds,
@@ -83,6 +83,48 @@ def test_projection_ends_at_norm_one(matrix, steps):
         np.testing.assert_array_equal(projected, matrix)
     if steps == 0 and largest(matrix) > 1.1:
         assert largest(projected) > 0.93
+
+
+def test_a_bjorck_step_is_a_projection_from_norm_two():
+    """Catches a map whose singular values pass 1 from somewhere in [0, 2]: the projection rests on it."""
+    singular = np.linspace(0.0, 2.0, 41)
+    stepped = bjorck(tf.linalg.diag(tf.constant(singular, tf.float64)), steps=1)
+    np.testing.assert_allclose(np.diag(stepped), 1.5 * singular - 0.5 * singular**3, atol=1e-12)
+    assert np.abs(np.diag(stepped)).max() <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (16, 256), (256, 256)])
+def test_norms_after_steps_of_an_optimiser(shape):
+    """Catches rounding of Björck's steps that is left out: near orthonormal matrices it alone passes norm 1.
+
+    Adam moves each entry by its rate at most, here with random signs and with all signs alike.
+    """
+    rng = np.random.default_rng(1)
+    compiled = tf.function(lambda w: project(w, bjorck_steps=8), jit_compile=True)
+    matrix = rng.uniform(-0.5, 0.5, shape).astype(np.float32)
+    for signs in [np.ones(shape)] + [rng.choice([-1.0, 1.0], shape) for _ in range(6)]:
+        matrix = compiled(tf.constant(matrix + np.float32(1e-2 * signs))).numpy()
+        assert np.isfinite(matrix).all() and 0.95 < largest(matrix) <= 1.0
+
+
+@given(matrices(), st.sampled_from([0.3, 1.0, 1.9, 2.1, 3.0]))
+@settings(max_examples=60, deadline=None)
+def test_the_norm_after_a_step_is_bounded(matrix, size):
+    """Catches a step that is taken for a projection from norms above 2."""
+    norm = largest(matrix)
+    matrix = (matrix * (size / norm if norm else 1.0)).astype(np.float32)
+    bound = _norm_after_step(tf.constant(matrix), tf.constant(largest(matrix) * (1 + 1e-12), tf.float64))
+    assert float(bound) >= largest(bjorck(tf.constant(matrix), steps=1))
+
+
+def test_the_rounding_of_a_step_is_bounded():
+    """Catches a product without its rounding: sums of n equal terms that round downward at each addition."""
+    n, unit = 512, 2.0**-24
+    matrix = np.full((n, n), 1.0 / n)
+    gram = (1 - unit) ** n * matrix.T @ matrix
+    worst = largest(1.5 * matrix - 0.5 * (1 - unit) ** n * matrix @ gram)
+    assert worst > 1 + 0.99 * n * unit
+    assert float(_norm_after_step(tf.constant(matrix, tf.float32), tf.ones([], tf.float64))) >= worst
 
 
 def test_bjorck_orthonormalises():

@@ -10,6 +10,7 @@ from scipy import stats
 
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
+from dpsynth.wgan import algorithm
 from dpsynth.wgan.algorithm import METRICS, critic_pass, noise_scales, squared_gradient_norms, starting_from
 from dpsynth.wgan.networks import ArrayOps, generator_pass, unflatten
 from dpsynth.wgan.settings import TrainingSettings
@@ -291,6 +292,28 @@ def test_step_matches_the_transcription(critic_steps, rate):
     expected = naive_steps(trainer, arrays, chunk, settings, plan, LAYOUT.center)
     for ours, theirs in zip(after["critic"], expected, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs, atol=2e-2 * rate)
+
+
+@pytest.mark.parametrize("case", ["maxmin", "clipping", "penalty at records", "penalty at public points"])
+def test_blocks_of_a_sample_add_up(case, monkeypatch):
+    """Catches a block left out, one that comes twice, padding of the last one, and records without partners.
+
+    Samples end one record before, at and after the end of a block. Blocks are not compared with each other
+    alone: a sample of one block has the numbers of the transcription above.
+    """
+    trainer, _, _ = trainer_of(case)
+    arrays = started(trainer, np.random.default_rng(3))
+    for width in (19, 20, 21, 29, 30, 31, 43):
+        chunk = trainer.step.draws.draw(np.random.default_rng(width))
+        if trainer.settings.penalty == "data":
+            chunk |= {name: chunk[name][:, :, :width] for name in ("mix", "pair_latent")}
+        chunk["records"] = np.random.default_rng(width).permutation(60)[None, None, :width].astype(np.int32)
+        found = []
+        for block in (1 << 14, 10):
+            monkeypatch.setattr(algorithm, "BLOCK", block)
+            found.append(one_critic_gradient(trainer, arrays, chunk)[0])
+        for whole, sums in zip(*found, strict=True):
+            np.testing.assert_allclose(sums, whole, rtol=1e-5, atol=1e-6 * np.abs(whole).max())
 
 
 def test_what_a_run_records_is_released():
