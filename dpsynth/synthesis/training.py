@@ -32,6 +32,7 @@ from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.history import TrainingHistory, latest
 from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.wgan.snapshots import take_snapshot
 
 if TYPE_CHECKING:
     from dpsynth.synthesis.saved_fit import SavedFit
@@ -125,7 +126,9 @@ def train_generator(
 def with_generator(model: GeneratorModel, state: TrainingState, settings: TrainingSettings) -> Trained:
     """The model with the generator of a training."""
     made = Generated(state.generator, settings.latent, settings.latent_law)
-    return dataclasses.replace(model, sampler=made), TrainingHistory.of(state.history, state.layers)
+    return dataclasses.replace(model, sampler=made), TrainingHistory.of(
+        state.history, state.layers, state.snapshots
+    )
 
 
 # Rows that go through the generator at once: its layers then stay in the processor's cache.
@@ -239,7 +242,7 @@ def trained_state(
         nonlocal written
         if checkpoint is not None:
             left = Interrupted.of(current, plan, settings, table, start)
-            history = TrainingHistory.of(current.history, current.layers)
+            history = TrainingHistory.of(current.history, current.layers, current.snapshots)
             write_checkpoint(checkpoint, training.saved(model, history, left))
             written = time.monotonic()
 
@@ -266,7 +269,8 @@ def trained_state(
                 training.progress(Progress(steps, most, row, latest(current.history)))
 
         trainer = TrainingRun(points, model.encoder.layout, settings, plan, bank=bank)
-        state = trainer.run(rng, state=state, on_chunk=on_chunk, on_stop=keep)
+        look = partial(take_snapshot, settings=settings, encoder=model.encoder)
+        state = trainer.run(rng, state=state, look=look, on_chunk=on_chunk, on_stop=keep)
         state = dataclasses.replace(state, layers=trainer.layer_bounds(state))
         start = None  # no noise is to come, so none is kept
         keep(state)

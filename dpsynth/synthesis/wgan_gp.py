@@ -37,6 +37,7 @@ from dpsynth.table.encodings import ENCODINGS, EncodingName
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.history import mostly_noise, over_blocks
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.snapshots import snapshot_columns
 
 
 @record
@@ -206,13 +207,16 @@ class DPWGANGP(Synthesizer):
 
     @property
     def training_(self) -> dict[str, Any]:
-        """A training as a report shows it: steps, history, and the bound of each layer. Empty for none."""
-        critic, frame = self._parts.of(Critic), self.history_
+        """A training as a report shows it: steps, history, columns, and the bound of each layer."""
+        critic, frame, snapshots = self._parts.of(Critic), self.history_, self._history.snapshots
         assert critic is not None
         return {
             "planned": critic.plan.steps,
             "made": int(frame["step"].iloc[-1]),
             "rows": {str(name): part.tolist() for name, part in over_blocks(frame).items()},
+            "snapshots": [snapshot.step for snapshot in snapshots],
+            "columns": snapshot_columns(snapshots, self.model_.encoder),
+            "adjusted": self.model_.encoder.calibrated,
             "layers": [asdict(layer) for layer in self._history.layers],
             "warning": mostly_noise(frame),
         }
@@ -264,7 +268,7 @@ class DPWGANGP(Synthesizer):
         mend(Path(checkpoint))
         saved, left = read_checkpoint(checkpoint, SavedFit)
         if left.start is None:  # all steps were made, so nothing is read and nothing posted
-            state = left.state_with(saved.history.frame)
+            state = left.state_with(saved.history)
             model, _ = with_generator(saved.model, state, left.settings)
             return cls._of(saved)._finish(model, saved.history, saved.parts)
         named = Ledger.named(ledger or left.ledger)
@@ -272,7 +276,7 @@ class DPWGANGP(Synthesizer):
         cost = cost_of(saved.model.schema, saved.params)
         with locked(checkpoint), ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
             saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
-            self, state = cls._of(saved), left.state_with(saved.history.frame)
+            self, state = cls._of(saved), left.state_with(saved.history)
             self.ledger_ = ledger
             if ledger.pays_again or left.computer != this_computer():
                 rng = self._generator(len(ledger.entries), left.step + 1)

@@ -21,6 +21,7 @@ from dpsynth.files.storage import write_text
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Plan
 from dpsynth.table.coded import CodedTable
+from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -77,11 +78,12 @@ class Interrupted:
         noise = None if start is None else state.noise
         return cls(table, plan, settings, state.step, flat, start, noise, this_computer())
 
-    def state_with(self, history: pd.DataFrame) -> TrainingState:
+    def state_with(self, history: TrainingHistory) -> TrainingState:
         """The state to go on from."""
         from dpsynth.wgan.training import TrainingState
 
-        return TrainingState(_nest(self.state, self.settings), self.step, history, self.noise)
+        arrays = _nest(self.state, self.settings)
+        return TrainingState(arrays, self.step, history.frame, self.noise, history.layers, history.snapshots)
 
 
 def this_computer() -> str:
