@@ -98,7 +98,7 @@ def _distance(rows: Mapping[str, Any], what: str, internal: bool) -> Plot:
     caption = f"{what}. The band is twice the standard error by noise to either side"
 
     def draw() -> Figure:
-        (axis,) = panels(width=5.6)
+        (axis,) = panels()
         axis.axhline(0.0, color="black", linewidth=0.8, linestyle=":")
         look = line(0)
         axis.plot(rows["step"], values, label="estimate", **look)
@@ -117,7 +117,7 @@ def _noise(report: RunReport, rows: Mapping[str, Any], internal: bool) -> Plot:
 
 
 def _signal_and_noise(rows: Mapping[str, Any]) -> Figure:
-    (axis,) = panels(width=5.6)
+    (axis,) = panels()
     for number, (name, words) in enumerate((("signal", "signal"), ("noise_std", "noise"))):
         axis.plot(rows["step"], rows[name], label=words, **line(number))
     settings: dict[str, Any] = {"xlim": (0, None), "ylim": (0, None)}
