@@ -813,10 +813,10 @@ def _numeric(tables: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> Fi
     return finished(axis, legend=3, ylim=(0, None), xlabel=xlabel, ylabel=ylabel)
 
 
-def draw_snapshots(told: Mapping[str, Any], titles: Sequence[str]) -> Figure:
+def draw_snapshots(told: Mapping[str, Any], titles: Sequence[str], counts: str) -> Figure:
     """Draw a column at several points of a training, one below the other, beside its released counts.
 
-    ``told``: as `dpsynth.report.training.read_training` has a column.
+    ``told``: as `dpsynth.report.training.read_training` has a column. ``counts`` names the released counts.
     """
     edges, labels = np.asarray(told["edges"], dtype=float), told["labels"][:_MOST_BARS]
     axes = panels(rows=len(titles), height=0.75 + 0.62 * len(titles))
@@ -833,7 +833,7 @@ def draw_snapshots(told: Mapping[str, Any], titles: Sequence[str]) -> Figure:
         axis.stairs(height, edges, fill=True, color=look, alpha=0.35, linewidth=0, label="generated")
         if told["released"]:
             height = np.asarray(told["released"][: len(scale)]) * scale
-            axis.stairs(height, edges, color="black", linewidth=1.1, label="noisy counts")
+            axis.stairs(height, edges, color="black", linewidth=1.1, label=counts)
         axis.set_title(title, loc="left", fontsize=8, pad=2)
         axis.set(yticks=[], ylim=(0, None))
         axis.grid(visible=False)

@@ -32,19 +32,23 @@ def training_section(report: RunReport) -> Section | None:
     blocks: list[Block] = [paragraph(Sentence(_steps(told), internal), *_meaning(report, rows, internal))]
     if warning := told["warning"]:
         blocks.append(paragraph(Sentence(f"{warning[0].upper()}{warning[1:]}.", internal)))
-    drawn = [_noise(report, rows, internal)]
+    noisy = _noisy(rows)
+    drawn = [_noise(report, rows, internal)] if noisy else []
     if "wasserstein" in rows:
-        what = f"Estimated Wasserstein distance between real and generated {report.counted}"
+        what = (
+            f"{'Estimated ' if noisy else ''}Wasserstein distance between real and generated {report.counted}"
+        )
         drawn.insert(0, _distance(rows, what, internal))
     blocks.append(Plots(tuple(drawn)))
     if columns:
+        counts = "noisy counts" if noisy else "exact counts"
         said = [report.say("columns in training")]
-        said += [report.say("line of counts")] if columns[0]["released"] else []
-        said += [report.say("columns adjusted")] if told["adjusted"] else []
+        said += [report.say("line of counts", counts=counts)] if columns[0]["released"] else []
+        said += [report.say("columns adjusted", counts=counts)] if told["adjusted"] else []
         blocks.append(paragraph(*said))
         # bars show limits and categories
         shown = internal or report.schema_of_records
-        blocks.append(Plots(tuple(_column(column, told["snapshots"], shown) for column in columns)))
+        blocks.append(Plots(tuple(_column(column, told["snapshots"], counts, shown) for column in columns)))
     if told["layers"]:
         blocks += [paragraph(report.say("bounds of layers")), _layers(told["layers"], internal)]
     return Section("training", "Training", tuple(blocks))
@@ -81,10 +85,20 @@ def _steps(told: Mapping[str, Any]) -> str:
     return f"The WGAN critic made {made:,} steps."
 
 
+def _noisy(rows: Mapping[str, Any]) -> bool:
+    """Whether the gradients have noise: without, nobody is protected."""
+    return max(rows["noise_std"], default=0.0) > 0
+
+
 def _meaning(report: RunReport, rows: Mapping[str, Any], internal: bool) -> list[Sentence]:
     if "wasserstein" not in rows:
         return [Sentence("These settings leave no estimate of the distance.")]
     last, error = rows["wasserstein"][-1], rows["wasserstein_error"][-1]
+    if not _noisy(rows):
+        return [
+            Sentence(report.say("exact distance")),
+            Sentence(f"At the end it is {last:.3f}.", internal),
+        ]
     return [
         Sentence(report.say("estimated distance")),
         Sentence(f"At the end it is {last:.3f}, with a standard error of {error:.3f} by noise.", internal),
@@ -95,7 +109,9 @@ def _distance(rows: Mapping[str, Any], what: str, internal: bool) -> Plot:
     values, errors = np.asarray(rows["wasserstein"]), np.asarray(rows["wasserstein_error"])
     first, last = plain(values[0], 2), plain(values[-1], 2)
     alt = f"{what}, over the critic's steps: {first} at first, {last} at last."
-    caption = f"{what}. The band is twice the standard error by noise to either side"
+    caption = what
+    if _noisy(rows):
+        caption += ". The band is twice the standard error by noise to either side"
 
     def draw() -> Figure:
         (axis,) = panels()
@@ -145,10 +161,10 @@ def _is_column(column: Mapping[str, Any], steps: list[Any]) -> bool:
     )
 
 
-def _column(column: Mapping[str, Any], steps: list[int], internal: bool) -> Plot:
+def _column(column: Mapping[str, Any], steps: list[int], counts: str, internal: bool) -> Plot:
     name = column["column"]
     titles = ["before the first step", *(f"after {step:,} steps" for step in steps[1:])]
-    beside = ", and its noisy counts" if column["released"] else ""
+    beside = f", and its {counts}" if column["released"] else ""
     parts = [f"{name} as generated {titles[0]} and {titles[-1]}{beside}."]
     if column["released"]:
         far = [
@@ -156,7 +172,7 @@ def _column(column: Mapping[str, Any], steps: list[int], internal: bool) -> Plot
             for part in (column["generated"][0], column["generated"][-1])
         ]
         parts.append(f"Total variation distance from them: {far[0]} at first, {far[1]} at last.")
-    return Plot(partial(draw_snapshots, column, titles), " ".join(parts), name, internal)
+    return Plot(partial(draw_snapshots, column, titles, counts), " ".join(parts), name, internal)
 
 
 def _distance_of(one: list[float], other: list[float]) -> float:

@@ -10,9 +10,9 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.part import Parts
-from dpsynth.wgan import snapshots
 from dpsynth.wgan.checkpoint import Interrupted
 from dpsynth.wgan.history import TrainingHistory
+from dpsynth.wgan.snapshots import snapshots_fit
 
 
 @record
@@ -49,7 +49,7 @@ class SavedFit:
             fits &= [binning.labels.shape for binning in network.binnings] == shapes
         schemas = (part.schema.levels.ungrouped.modelled for part in self.parts if hasattr(part, "schema"))
         fits &= all(schema == encoder.schema for schema in schemas)
-        fits &= snapshots.fits(self.history.snapshots, encoder)
+        fits &= snapshots_fit(self.history.snapshots, encoder)
         for study in model.studies:
             design, declared = study.design, study.declared
             fits &= design.schema == declared.table(told) and design.model == declared.effects(told)

@@ -33,7 +33,7 @@ class Snapshot:
     """Single columns of rows that the generator made at one point of its training.
 
     ``step``: critic steps before it.
-    ``shares``: of rows in each bar of `bar_grid`, for each of the `watched` columns, shapes (grid.size,).
+    ``shares``: of rows in each bar of `bar_grid`, for each of the `watched_columns` columns, shapes (grid.size,).
     """
 
     step: int
@@ -51,13 +51,13 @@ def snapshot_iterations(iterations: int) -> tuple[int, ...]:
     return tuple(sorted({-(-iterations * k // _PARTS) for k in range(_PARTS + 1)}))
 
 
-def watched(schema: Schema) -> tuple[Column, ...]:
+def watched_columns(schema: Schema) -> tuple[Column, ...]:
     """The outcome and the first others in the schema's order, which is public.
 
     Examples
     --------
     >>> columns = [Column(name=name, kind="binary", categories=("no", "yes")) for name in "abcdefgh"]
-    >>> [column.name for column in watched(Schema(columns=tuple(columns), outcome="h"))]
+    >>> [column.name for column in watched_columns(Schema(columns=tuple(columns), outcome="h"))]
     ['h', 'a', 'b', 'c', 'd', 'e']
     """
     first = [column for column in schema.columns if column.name == schema.outcome]
@@ -75,16 +75,16 @@ def take_snapshot(step: int, weights: Weights, settings: TrainingSettings, encod
     latent = draw((_ROWS, settings.latent), dtype=np.float32)
     codes, places = encoder.cells(generator_pass(weights, latent, encoder.layout, ArrayOps), rng)
     shares = []
-    for column in watched(encoder.schema):
+    for column in watched_columns(encoder.schema):
         j, grid = encoder.schema.names.index(column.name), bar_grid(column)
         cells = grid.encode(encoder.grids[j].decode(codes[j], places[j]))
         shares.append(np.bincount(cells, minlength=grid.size) / _ROWS)
     return Snapshot(step, tuple(shares))
 
 
-def fits(snapshots: Sequence[Snapshot], encoder: Encoder) -> bool:
+def snapshots_fit(snapshots: Sequence[Snapshot], encoder: Encoder) -> bool:
     """Whether snapshots are of this encoder's columns."""
-    shapes = [(bar_grid(column).size,) for column in watched(encoder.schema)]
+    shapes = [(bar_grid(column).size,) for column in watched_columns(encoder.schema)]
     return all([share.shape for share in snapshot.shares] == shapes for snapshot in snapshots)
 
 
@@ -97,7 +97,7 @@ def snapshot_columns(snapshots: Sequence[Snapshot], encoder: Encoder) -> list[di
     """
     found: list[dict[str, Any]] = []
     marginals = encoder.marginals
-    for k, column in enumerate(watched(encoder.schema) if snapshots else ()):
+    for k, column in enumerate(watched_columns(encoder.schema) if snapshots else ()):
         j, grid = encoder.schema.names.index(column.name), bar_grid(column)
         shown = slice(grid.present)
         numeric, released = column.is_numeric, np.zeros(0)

@@ -13,7 +13,13 @@ from dpsynth.table.encoder import Encoder, Layout
 from dpsynth.table.grid import Counting, Marginals, make_grids
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.snapshots import Snapshot, fits, snapshot_columns, snapshot_iterations, take_snapshot
+from dpsynth.wgan.snapshots import (
+    Snapshot,
+    snapshot_columns,
+    snapshot_iterations,
+    snapshots_fit,
+    take_snapshot,
+)
 from dpsynth.wgan.training import TrainingRun, initial_state
 
 SCHEMA = Schema(
@@ -78,9 +84,9 @@ def test_released_counts_are_those_of_the_marginals():
 def test_snapshots_of_another_table_do_not_fit():
     """Catches a model's file whose snapshots have other bars than the columns that they are drawn for."""
     encoder, good = Encoder(SCHEMA, None), (np.ones(2), np.ones(30), np.ones(3))
-    assert fits([], encoder) and fits([Snapshot(0, good)], encoder)
+    assert snapshots_fit([], encoder) and snapshots_fit([Snapshot(0, good)], encoder)
     for bad in (good[:2], (*good, np.ones(3)), (np.ones(3), *good[1:]), (np.ones((2, 1)), *good[1:])):
-        assert not fits([Snapshot(0, good), Snapshot(1, bad)], encoder)
+        assert not snapshots_fit([Snapshot(0, good), Snapshot(1, bad)], encoder)
 
 
 def start():

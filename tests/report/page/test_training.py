@@ -96,6 +96,19 @@ def test_columns_in_training_are_shown_beside_noisy_counts():
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_training_without_noise_is_not_called_noisy():
+    """Catches words of protection, or of noise, about numbers that have none."""
+    rows = {**TOLD["rows"], "noise_std": [0.0, 0.0], "wasserstein_error": [0.0, 0.0]}
+    said = text(
+        RunReport(sources.bare_ledger(), sources.DELTA, training={**TOLD, "rows": rows, "warning": None})
+    )
+    assert "This training had no noise, so it protects nobody." in said and "exact counts" in said
+    assert "At the end it is 0.123. " in said
+    for words in ("noisy", "privacy budget", "protects the real", "standard error", "Signal"):
+        assert words not in said
+
+
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("known", ["ledger", "fact"])
 def test_columns_of_an_unreviewed_schema_are_not_shared(known):
     """Catches limits and categories that were read off records, on a page to share or unmarked."""
