@@ -33,7 +33,7 @@ class Snapshot:
     """Single columns of rows that the generator made at one point of its training.
 
     ``step``: critic steps before it.
-    ``shares``: of rows in each bar of `bar_grid`, for each of the `watched_columns` columns, shapes (grid.size,).
+    ``shares``: of rows in each bar of `bar_grid`, for each of `watched_columns`, shapes (grid.size,).
     """
 
     step: int
