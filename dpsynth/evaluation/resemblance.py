@@ -19,9 +19,9 @@ from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.results import Findings, Measure, Row, Table
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
+from dpsynth.table.bars import bar_edges, bar_grid
 from dpsynth.table.conform import only_values
 from dpsynth.table.draft import rarely_held
-from dpsynth.table.grid import Grid
 from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.kinds.number import without_special
 from dpsynth.table.schema import Column, Schema
@@ -133,13 +133,6 @@ def _difference(counts: Sequence[NDArray[np.int64]], rng: np.random.Generator, l
     return Difference(Estimate(value, max(value - stray, 0.0), min(value + stray, 1.0)), chance)
 
 
-#: a numeric column with at most so many declared values has a bin for each
-_MAX_VALUES = 40
-
-#: bins of other numeric columns
-_BINS = 30
-
-
 def marginal(frame: pd.DataFrame, column: Column, table: Table) -> list[Row]:
     """Count a column of a conformed table over its public bins, a row each.
 
@@ -148,14 +141,12 @@ def marginal(frame: pd.DataFrame, column: Column, table: Table) -> list[Row]:
     special codes together, where the column has them. Shares are of *all* records, and sum to 1. Bins of a
     column recorded in steps hold whole steps. Edges lie half a step outside the recorded values.
     """
-    # A number of cells that the schema gives is meant for the base model and may be too many to draw.
-    plain = column.model_copy(update={"cells": None})
-    grid = Grid.from_column(plain, max_values=_MAX_VALUES, default_cells=_BINS)
+    grid = bar_grid(column)
     counts = np.bincount(grid.encode(frame[column.name]), minlength=grid.size)
     shares = [float(count) / len(frame) for count in counts]
     cells: list[tuple[str, float | None, float | None, str | None, float]]
     if column.is_numeric:
-        edges = [float(edge) for edge in _edges(grid)]
+        edges = [float(edge) for edge in bar_edges(grid)]
         cells = [
             ("bin", low, high, None, share)
             for (low, high), share in zip(pairwise(edges), shares, strict=False)
@@ -174,19 +165,6 @@ def marginal(frame: pd.DataFrame, column: Column, table: Table) -> list[Row]:
     of = {"column": column.name, "table": table, "unit": column.shown_unit, "scale": column.scale}
     names = ("cell", "lower", "upper", "label", "share")
     return [{**of, **dict(zip(names, cell, strict=True))} for cell in cells]
-
-
-def _edges(grid: Grid) -> NDArray[np.float64]:
-    if grid.starts is None:
-        assert grid.edges is not None
-        return grid.edges
-    column = grid.column
-    assert column.lower is not None and column.resolution is not None
-    edges = column.lower + (grid.starts - 0.5) * column.resolution
-    if column.scale == "log":
-        # Half a step lower may not be positive; the cell of zeros is drawn below the smallest value.
-        edges[0] = edges[1] / 2 if column.has_zero_cell else column.lower
-    return edges
 
 
 @dataclass(frozen=True)

@@ -143,8 +143,7 @@ def render(report: RunReport, mode: Mode) -> str:
 
 def _repeated(report: RunReport) -> str:
     """Files that repeat values of real records by the schema. Empty if nobody knows of any."""
-    by_ledger = report.guarantee is not None and report.guarantee.of_schema
-    return report.say("repeated") if by_ledger or report.fact("unreviewed") else ""
+    return report.say("repeated") if report.schema_of_records else ""
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:

@@ -96,12 +96,15 @@ def line(number: int) -> Look:
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
 
 
-def panels(columns: int = 1, *, width: float = 3.4, height: float = 2.8) -> list[Axes]:
-    """Return the axes of a new figure, side by side. ``width`` and ``height`` are inches of one panel."""
+def panels(columns: int = 1, *, rows: int = 1, width: float = 3.4, height: float = 2.8) -> list[Axes]:
+    """Return the axes of a new figure, side by side, or in rows that share their horizontal axis.
+
+    ``width`` is inches of one panel, ``height`` of all rows.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height), layout="constrained")
-    return list(figure.subplots(1, columns, squeeze=False).flat)
+    return list(figure.subplots(rows, columns, squeeze=False, sharex="col").flat)
 
 
 def finished(
@@ -808,6 +811,40 @@ def _numeric(tables: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> Fi
     ylabel = "share" if np.all(scale == 1) else "share by width"
     xlabel = clipped_text(unit or "value", 40)
     return finished(axis, legend=3, ylim=(0, None), xlabel=xlabel, ylabel=ylabel)
+
+
+def draw_snapshots(told: Mapping[str, Any], titles: Sequence[str], counts: str) -> Figure:
+    """Draw a column at several points of a training, one below the other, beside its released counts.
+
+    ``told``: as `dpsynth.report.training.read_training` has a column. ``counts`` names the released counts.
+    """
+    edges, labels = np.asarray(told["edges"], dtype=float), told["labels"][:_MOST_BARS]
+    axes = panels(rows=len(titles), height=0.75 + 0.62 * len(titles))
+    log = told["scale"] == "log" and bool(labels == [] and edges.min() > 0)
+    if labels:
+        edges = np.arange(len(labels) + 1) - 0.5
+    elif _is_calendar(told["unit"]):
+        edges = _days(edges, told["unit"])
+        date_ticks(axes[-1].xaxis)
+    scale = _to_equal_widths(np.log(edges) if log else edges)
+    for axis, title, shares in zip(axes, titles, told["generated"], strict=True):
+        look = TABLES["synthetic"]["color"]
+        height = np.asarray(shares[: len(scale)]) * scale
+        axis.stairs(height, edges, fill=True, color=look, alpha=0.35, linewidth=0, label="generated")
+        if told["released"]:
+            height = np.asarray(told["released"][: len(scale)]) * scale
+            axis.stairs(height, edges, color="black", linewidth=1.1, label=counts)
+        axis.set_title(title, loc="left", fontsize=8, pad=2)
+        axis.set(yticks=[], ylim=(0, None))
+        axis.grid(visible=False)
+    last = axes[-1]
+    if log:
+        last.set_xscale("log")
+    if labels:
+        names = [clipped_text(label, 14) for label in labels]
+        turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if sum(map(len, names)) > 30 else {}
+        last.set_xticks(range(len(names)), names, **turned)
+    return finished(last, legend=2, xlabel="" if labels else clipped_text(told["unit"] or "value", 40))
 
 
 def _to_equal_widths(edges: np.ndarray) -> np.ndarray:

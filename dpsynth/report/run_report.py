@@ -110,8 +110,9 @@ class RunReport:
         Results of attacks beside the proved bounds. Most of them are internal.
     training : dict
         Training of a generator (:mod:`dpsynth.report.training`). It has ``planned`` and ``made`` steps,
-        ``rows`` of the history, ``layers`` with their bounds, and a ``warning`` if it learned from noise. All
-        of it was released with the model.
+        ``rows`` of the history, ``columns`` at the steps of ``snapshots``, ``layers`` with their bounds, and
+        a ``warning`` if it learned from noise. All of it was released with the model. ``columns`` repeat
+        limits and categories of the schema.
 
     Raises
     ------
@@ -353,6 +354,12 @@ class RunReport:
         return found or any(measure.internal for measure in self.measured.measures)
 
     @property
+    def schema_of_records(self) -> bool:
+        """Whether limits and categories of the schema may be values of real records."""
+        by_ledger = self.guarantee is not None and bool(self.guarantee.of_schema)
+        return by_ledger or bool(self.fact("unreviewed"))
+
+    @property
     def exact_size(self) -> bool:
         """Whether the number of synthetic records may be that of the real ones, which nothing protects.
 
@@ -412,9 +419,12 @@ class RunReport:
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)
-        if self.fact("unreviewed") or not self.holds or (self.guarantee and self.guarantee.of_schema):
+        if self.schema_of_records or not self.holds:
             for name in ("mostly_noise", "outcome_noise"):
                 table.pop(name, None)
+        training = self.training if self.holds else {}
+        if training and self.schema_of_records:
+            training = {**training, "columns": []}
         dataset = self.config.get("dataset")
         registered = {"dataset": dataset} if _is_plain(dataset) else {}
         if not registered and table.get("name") != self.table.get("schema_name"):
@@ -430,7 +440,7 @@ class RunReport:
             created=self.day,
             studies=() if self.withheld else self.studies,
             attempts=tuple(attempt for attempt in self.attempts if not attempt.internal),
-            training=self.training if self.holds else {},
+            training=training,
         )
 
     def to_dict(self) -> dict[str, Any]:

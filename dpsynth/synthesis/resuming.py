@@ -77,7 +77,7 @@ class TrainedSynthesizer(Synthesizer, ABC):
         saved, left = read_checkpoint(checkpoint, SavedFit)
         trainer = cls._trainer_of(saved, checkpoint)
         if left.ended:  # so nothing is read and nothing posted
-            state = left.state_with(saved.history.frame)
+            state = left.state_with(saved.history)
             model, _ = with_generator(saved.model, trainer, state)
             return cls._of(saved)._finish(model, saved.history, saved.parts)
         named = Ledger.named(ledger or left.ledger)
@@ -89,7 +89,7 @@ class TrainedSynthesizer(Synthesizer, ABC):
             ledger.reserved(cost, "resumed in Python", resumed=saved.ledger),
         ):
             saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
-            self, state = cls._of(saved), left.state_with(saved.history.frame)
+            self, state = cls._of(saved), left.state_with(saved.history)
             self.ledger_ = ledger
             if left.start is None or ledger.pays_again or left.computer != this_computer():
                 rng = self._generator(len(ledger.entries), left.step + 1)

@@ -12,6 +12,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.wgan.checkpoint import Interrupted
 from dpsynth.wgan.history import TrainingHistory
+from dpsynth.wgan.snapshots import snapshots_fit
 
 
 @record
@@ -48,6 +49,7 @@ class SavedFit:
             fits &= [binning.labels.shape for binning in network.binnings] == shapes
         schemas = (part.schema.levels.ungrouped.modelled for part in self.parts if hasattr(part, "schema"))
         fits &= all(schema == encoder.schema for schema in schemas)
+        fits &= snapshots_fit(self.history.snapshots, encoder)
         for study in model.studies:
             design, declared = study.design, study.declared
             fits &= design.schema == declared.table(told) and design.model == declared.effects(told)

@@ -32,6 +32,7 @@ from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.history import TrainingHistory, latest
 from dpsynth.wgan.networks import ArrayOps, generator_pass
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.snapshots import take_snapshot
 from dpsynth.wgan.state import TrainingState
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def train_generator(
 def with_generator(model: GeneratorModel, trainer: CriticTrainer, state: TrainingState) -> Trained:
     """The model with the generator of a training."""
     made = dataclasses.replace(model, sampler=trainer.sampler(state, model.encoder))
-    return made, TrainingHistory.of(state.history, state.layers)
+    return made, TrainingHistory.of(state.history, state.layers, state.snapshots)
 
 
 # Rows that go through the generator at once: its layers then stay in the processor's cache.
@@ -243,7 +244,11 @@ class Alternating(CriticTrainer):
             bank = independent_points(encoder, _BANK_ROWS, course.rng)
         trainer = TrainingRun(course.points(), encoder.layout, self.settings, course.plan, bank=bank)
         state = trainer.run(
-            course.rng, state=state, on_chunk=lambda current, _: course.on_chunk(current), on_stop=course.keep
+            course.rng,
+            state=state,
+            look=partial(take_snapshot, settings=self.settings, encoder=encoder),
+            on_chunk=lambda current, _: course.on_chunk(current),
+            on_stop=course.keep,
         )
         return dataclasses.replace(state, layers=trainer.layer_bounds(state), awaits_noise=False)
 
@@ -282,7 +287,7 @@ def trained_state(
         nonlocal written
         if checkpoint is not None:
             left = Interrupted.of(current, plan, table, start, ended=ended)
-            history = TrainingHistory.of(current.history, current.layers)
+            history = TrainingHistory.of(current.history, current.layers, current.snapshots)
             write_checkpoint(checkpoint, training.saved(model, history, left))
             written = time.monotonic()
 

@@ -26,6 +26,7 @@ from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.device import Device, on_device
 from dpsynth.wgan.history import mostly_noise, over_blocks
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.snapshots import snapshot_columns
 
 
 @record
@@ -205,13 +206,16 @@ class DPWGANGP(TrainedSynthesizer):
 
     @property
     def training_(self) -> dict[str, Any]:
-        """A training as a report shows it: steps, history, and the bound of each layer. Empty for none."""
-        critic, frame = self._parts.of(Critic), self.history_
+        """A training as a report shows it: steps, history, columns, and the bound of each layer."""
+        critic, frame, snapshots = self._parts.of(Critic), self.history_, self._history.snapshots
         assert critic is not None
         return {
             "planned": critic.plan.steps,
             "made": int(frame["step"].iloc[-1]),
             "rows": {str(name): part.tolist() for name, part in over_blocks(frame).items()},
+            "snapshots": [snapshot.step for snapshot in snapshots],
+            "columns": snapshot_columns(snapshots, self.model_.encoder),
+            "adjusted": self.model_.encoder.calibrated,
             "layers": [asdict(layer) for layer in self._history.layers],
             "warning": mostly_noise(frame),
         }

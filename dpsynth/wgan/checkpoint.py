@@ -7,7 +7,7 @@ import os
 import platform
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from dpsynth.files.storage import write_text
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Plan
 from dpsynth.table.coded import CodedTable
+from dpsynth.wgan.history import TrainingHistory
 from dpsynth.wgan.state import TrainingState, by_place, nested
 
 # The second is what `dpsynth.runs.spending` makes of the first when it is given up.
@@ -75,10 +76,11 @@ class Interrupted:
             ended=ended,
         )
 
-    def state_with(self, history: pd.DataFrame) -> TrainingState:
+    def state_with(self, history: TrainingHistory) -> TrainingState:
         """The state to go on from."""
-        awaits = self.start is not None
-        return TrainingState(nested(self.state), self.step, history, self.noise, awaits_noise=awaits)
+        awaits, layers = self.start is not None, history.layers
+        state = TrainingState(nested(self.state), self.step, history.frame, self.noise, layers, awaits)
+        return replace(state, snapshots=history.snapshots)
 
 
 def this_computer() -> str:

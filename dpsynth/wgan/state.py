@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, RunError
 from dpsynth.wgan.history import LayerBound
+from dpsynth.wgan.snapshots import Snapshot
 
 
 @dataclass
@@ -24,6 +25,7 @@ class TrainingState:
     ``history``: a row for every iteration or chunk of iterations, from released quantities.
     ``noise``: where the noise goes on, as `generator_state` has it. None before the first chunk.
     ``layers``: bounds at the last weights, once the training is at its end.
+    ``snapshots``: single columns of the generator so far.
     ``awaits_noise``: whether records are still to be read with noise. Without, nothing in it is secret.
     """
 
@@ -33,6 +35,7 @@ class TrainingState:
     noise: str | None = None
     layers: tuple[LayerBound, ...] = ()
     awaits_noise: bool = True
+    snapshots: tuple[Snapshot, ...] = ()
 
 
 class DivergedError(RunError):

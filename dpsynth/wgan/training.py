@@ -39,6 +39,7 @@ from dpsynth.wgan.history import BEYOND, LayerBound, quiet
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, glorot, unflatten
 from dpsynth.wgan.precision import full_precision
 from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.snapshots import Snapshot, snapshot_iterations
 from dpsynth.wgan.state import DivergedError, TrainingState, handed_over
 from dpsynth.wgan.theorems import LayerBounds
 
@@ -111,8 +112,9 @@ def build_step(
 def compile_loop(step: Step) -> Callable[..., Any]:
     """``loop(state, data, bank, chunk, limit) -> (state, metrics, done)`` as one XLA program.
 
-    It makes ``limit`` iterations, or fewer if the settings have a ``patience``: ``chunk["quiet"]`` iterations
-    went before without an estimate beyond twice its error. The rule reads released numbers alone.
+    It goes on from iteration ``chunk["first"]`` of the chunk to ``limit``, or stops before if the settings
+    have a ``patience``: ``chunk["quiet"]`` iterations went before without an estimate beyond twice its error.
+    The rule reads released numbers alone.
 
     Runs that differ only in their records, noise multiplier or seed share one program. So a second fit of the
     same shape compiles nothing. Runs share a program if their steps are equal (all their parts are frozen).
@@ -130,7 +132,7 @@ def compile_loop(step: Step) -> Callable[..., Any]:
         def goes_on(i: Any, _: Any, __: Any, calm: Any) -> Any:
             return i < limit if patience is None else (i < limit) & (calm < patience)
 
-        start = (tf.constant(0), state, tf.zeros([rows, len(METRICS)]), chunk["quiet"])
+        start = (chunk["first"], state, tf.zeros([rows, len(METRICS)]), chunk["quiet"])
         done, state, metrics, _ = tf.while_loop(goes_on, body, start)
         return state, metrics, done
 
@@ -200,6 +202,7 @@ class TrainingRun:
         *,
         initial_rng: np.random.Generator | None = None,
         state: TrainingState | None = None,
+        look: Callable[[int, Weights], Snapshot] | None = None,
         on_chunk: Callable[[TrainingState, int], None] | None = None,
         on_stop: Callable[[TrainingState], None] | None = None,
     ) -> TrainingState:
@@ -210,6 +213,7 @@ class TrainingRun:
             released generator, and would show outputs of the generator that draws the noise.
         ``state``: where to continue. Its noise goes on where it stopped, so the result is that of a run
             without a stop, bit for bit on the same computer.
+        ``look``: takes a snapshot of the generator after so many critic steps. What it reads is released.
         ``on_chunk``: called after every chunk with the state and the total number of generator steps.
         ``on_stop``: called with the last finished state when the user interrupts or anything else fails, also
             in ``on_chunk``. The exception is raised again.
@@ -229,19 +233,56 @@ class TrainingRun:
         with handed_over(lambda: cast("TrainingState", state), on_stop):
             each = self.step.draws.shapes.steps
             chunks = -(-(self.n_steps - state.step) // each)
+            state = self._looked_at(replace(state, arrays=arrays), look)
             with NoiseStream(self._drawn, rng, chunks) as stream:
                 while not has_ended(state, self.plan, self.settings):  # line 3
                     limit = min(each, self.n_steps - state.step)
-                    drawn, noise = next(stream)
-                    chunk = {name: tf.constant(a) for name, a in drawn.items()}
-                    chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)
-                    chunk["quiet"] = tf.constant(quiet(state.history), tf.int32)
-                    data = chunk.pop("data", self._data)
-                    arrays, metrics, done = self._loop(arrays, data, self._bank, chunk, tf.constant(limit))
-                    state = self._advance(state, arrays, metrics.numpy()[: int(done)], noise)
+                    state = self._after_chunk(state, *next(stream), limit, look)
                     if on_chunk is not None:
                         on_chunk(state, self.n_steps)
-        return replace(state, arrays=tf.nest.map_structure(lambda t: t.numpy(), arrays))
+        state = self._looked_at(state, look, at_the_end=True)
+        return replace(state, arrays=tf.nest.map_structure(lambda t: t.numpy(), state.arrays))
+
+    def _after_chunk(
+        self,
+        state: TrainingState,
+        drawn: Chunk,
+        noise: str,
+        limit: int,
+        look: Callable[[int, Weights], Snapshot] | None,
+    ) -> TrainingState:
+        """State after ``limit`` iterations with a chunk's random numbers. ``noise``: generator's state after.
+
+        The program is called once, and once more for each snapshot within. Nobody else sees the states
+        between: the generator of the noise has no state that belongs to them.
+        """
+        chunk = {name: tf.constant(a) for name, a in drawn.items()}
+        chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)
+        data, start, first = chunk.pop("data", self._data), state.step, 0
+        between = [at - start for at in snapshot_iterations(self.n_steps) if 0 < at - start < limit]
+        for last in (*between, limit) if look is not None else (limit,):
+            chunk["first"] = tf.constant(first)
+            chunk["quiet"] = tf.constant(quiet(state.history), tf.int32)
+            arrays, metrics, done = self._loop(state.arrays, data, self._bank, chunk, tf.constant(last))
+            state = self._advance(state, arrays, metrics.numpy()[first : int(done)], noise)
+            state, first = self._looked_at(state, look), last
+            if has_ended(state, self.plan, self.settings):
+                break
+        return state
+
+    def _looked_at(
+        self,
+        state: TrainingState,
+        look: Callable[[int, Weights], Snapshot] | None,
+        *,
+        at_the_end: bool = False,
+    ) -> TrainingState:
+        """The state with a snapshot, if it is the time for one and there is none."""
+        step = state.step * self.settings.critic_steps
+        due = at_the_end or state.step in snapshot_iterations(self.n_steps)
+        if look is None or not due or step in [snapshot.step for snapshot in state.snapshots]:
+            return state
+        return replace(state, snapshots=(*state.snapshots, look(step, generator_of(state))))
 
     def layer_bounds(self, state: TrainingState) -> tuple[LayerBound, ...]:
         """Both bounds of each layer at the state's critic, and how far gradients at generated points reach.
@@ -321,4 +362,4 @@ class TrainingRun:
         made["critic_learning_rate"] = settings.critic_learning_rate
         made["generator_learning_rate"] = settings.generator_learning_rate
         history = pd.concat([state.history, made], ignore_index=True) if len(state.history) else made
-        return TrainingState(arrays, state.step + len(rows), history, noise)
+        return replace(state, arrays=arrays, step=state.step + len(rows), history=history, noise=noise)

@@ -67,9 +67,11 @@ def at(step, problem):
 
 
 def weights(model):
-    """All arrays of a model and its history, and the rest of the model."""
-    rest, arrays = apart(model.model_)
-    return rest, arrays, model.history_
+    """All arrays of a model and its snapshots, its history, and the rest of the model."""
+    (rest, arrays), (_, more) = apart(model.model_), apart(model._history)
+    snapshots = {name: array for name, array in more.items() if name.startswith("snapshots")}
+    assert len(snapshots) == 2 * 5  # of two columns
+    return rest, arrays | snapshots, model.history_
 
 
 def same(model, other):
@@ -113,6 +115,7 @@ def test_a_fault_of_the_users_own_loses_nothing(tmp_path, problem, kind):
     seen = []
     resumed = kind.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
     assert seen == [30, 40] and same(resumed, whole)
+    assert resumed.training_ == whole.training_ and whole.training_["snapshots"] == [0, 10, 20, 30, 40]
     assert resumed.ledger_.summary() == whole.ledger_.summary()
     assert not same(fit(kind=kind, seed=6), whole)
 
@@ -325,6 +328,8 @@ def test_a_training_that_stops_early_costs_what_was_planned():
     assert "fewer if noisy statistics say so, at the cost of all" in told["entries"][-1]["detail"]
     assert "fewer" not in planned["entries"][-1]["detail"]
     assert model.training_["made"] == 2 * made and model.training_["planned"] == 40
+    taken = [step for step in (0, 10, 20, 30) if step < 2 * made]
+    assert model.training_["snapshots"] == [*taken, 2 * made]
 
 
 CHILD = """

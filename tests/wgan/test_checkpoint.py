@@ -73,7 +73,7 @@ def test_what_was_written_comes_back(left):
     saved, kept, records = take(left)
     start = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0)).arrays
     assert saved.ledger == 1 and saved.model.tolist() == [1.0, 1.0] and records._frame() is TABLE
-    state = kept.state_with(saved.history.frame)
+    state = kept.state_with(saved.history)
     assert (state.step, kept.plan) == (7, PLAN)
     assert str(state.history.to_dict("records")) == "[{'step': 14, 'noise_std': 0.5}]"  # a whole number still
     assert kept.start == "{}" and generator_state(generator_at(state.noise)) == state.noise

@@ -109,7 +109,7 @@ def _source(
         known = datasets.card(dataset).table
         return known, lambda: nullcontext(datasets.load(dataset).frame)
     if data is None or schema is None:
-        raise InputError("give --data and --schema, or --dataset")
+        raise InputError("give --data and --schema, or --dataset. dpsynth schema infer drafts a schema")
     from dpsynth.patients.schema import read_schema
 
     described = read_schema(schema)
