@@ -13,7 +13,7 @@ from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 #: From so many records on the WGAN critic is wider.
 _WIDER_FROM = 10_000
 #: Critic steps of an alternating training.
-STEPS = 1000
+STEPS = 64
 #: Products of a record and a weight in a training that reads all records at each step, at most.
 _FULL_BATCH = 1e11
 #: Random critics whose gradients are matched.
@@ -147,6 +147,8 @@ def healthgan(schema: Schema) -> TrainingSettings:
         beta_1=0.5,
         beta_2=0.9,
         average=0.0,
+        outcome_scale=1.0,
+        replay=0,
         latent=100,
         latent_law="uniform",
     )

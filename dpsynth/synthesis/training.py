@@ -244,7 +244,8 @@ def trained_state(
             written = time.monotonic()
 
     if state is None:
-        state = initial_state(model.encoder.layout, settings, training.initial_rng)
+        probabilities = model.encoder.group_probabilities()
+        state = initial_state(model.encoder.layout, settings, training.initial_rng, probabilities)
     with ExitStack() as held:
         log = held.enter_context(_scalars(training.log_dir))
         if checkpoint is not None:
@@ -265,8 +266,11 @@ def trained_state(
                 steps, most = (n * settings.critic_steps for n in (current.step, total))
                 training.progress(Progress(steps, most, row, latest(current.history)))
 
-        trainer = TrainingRun(points, model.encoder.layout, settings, plan, bank=bank)
+        factors = coordinate_scale(model.encoder, settings.outcome_scale)
+        scale = tuple(float(factor) for factor in factors) if settings.outcome_scale != 1.0 else None
+        trainer = TrainingRun(points, model.encoder.layout, settings, plan, bank=bank, scale=scale)
         state = trainer.run(rng, state=state, on_chunk=on_chunk, on_stop=keep)
+        state = trainer.replay(state)
         state = dataclasses.replace(state, layers=trainer.layer_bounds(state))
         start = None  # no noise is to come, so none is kept
         keep(state)

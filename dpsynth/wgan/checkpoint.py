@@ -211,5 +211,7 @@ def _nest(flat: tuple[NDArray[np.float32], ...], settings: TrainingSettings) -> 
         "generator_adam": moments(n_generator),
         "average": [np.float32(0)] * n_generator,
     }
+    if settings.replays:
+        shape["replay"] = {"critics": np.float32(0), "means": np.float32(0)}
     nested: dict[str, Any] = tf.nest.pack_sequence_as(shape, list(flat))
     return nested
