@@ -82,7 +82,7 @@ class TrainingSettings:
     penalty: Penalty = "public"
     penalty_weight: float = Field(default=10.0, ge=0)
     clip_norm: float | None = Field(default=None, gt=0)
-    critic_steps: int = Field(default=1, ge=1)
+    critic_steps: int = Field(default=2, ge=1)
     critic_learning_rate: float = Field(default=1e-2, gt=0)
     generator_learning_rate: float = Field(default=2e-2, gt=0)
     beta_1: float = Field(default=0.5, ge=0, lt=1)
