@@ -10,8 +10,6 @@ from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
-#: From so many records on the WGAN critic is wider.
-_WIDER_FROM = 10_000
 #: Critic steps of an alternating training.
 STEPS = 64
 #: Products of a record and a weight in a training that reads all records at each step, at most.
@@ -99,15 +97,6 @@ def rounds_of_growth(
         return _MOST_ROUNDS
     most = share * (n / (_LEAST_RECORDS * analytic_sigma(epsilon, delta))) ** 2
     return int(np.clip((most - first / FURTHER - 1) // further, 0, _MOST_ROUNDS))
-
-
-def training(n: float) -> TrainingSettings:
-    """Default architecture and optimiser: wider WGAN critics for more records.
-
-    >>> training(4000).critic_hidden, training(36_000).critic_hidden
-    ((32, 32), (64, 64))
-    """
-    return TrainingSettings(critic_hidden=(64, 64)) if n >= _WIDER_FROM else TrainingSettings()
 
 
 def batch_size(n: float, weights: int, steps: int) -> float:

@@ -666,12 +666,13 @@ class Step:
         replay = state["replay"]
         place = tf.cast(state["critic_adam"]["count"], tf.int32) % replay["critics"].shape[0]
         rows = {"critics": state["critic"], "means": released}
-        return {
+        kept = {
             name: tf.tensor_scatter_nd_update(
                 replay[name], [[place]], tf.concat([tf.reshape(a, [-1]) for a in arrays], axis=0)[None]
             )
             for name, arrays in rows.items()
         }
+        return {**replay, **kept}
 
     def updated_critic(self, state: State, gradient: list[Any]) -> State:
         """State after Adam (line 16) and the projection, which read released quantities only."""

@@ -204,7 +204,7 @@ def _nest(flat: tuple[NDArray[np.float32], ...], settings: TrainingSettings) -> 
         zeros = [np.float32(0)] * n
         return {"count": np.float32(0), "first": zeros, "second": zeros}
 
-    shape = {
+    shape: dict[str, Any] = {
         "critic": [np.float32(0)] * n_critic,
         "critic_adam": moments(n_critic),
         "generator": [np.float32(0)] * n_generator,
@@ -212,6 +212,7 @@ def _nest(flat: tuple[NDArray[np.float32], ...], settings: TrainingSettings) -> 
         "average": [np.float32(0)] * n_generator,
     }
     if settings.replays:
-        shape["replay"] = {"critics": np.float32(0), "means": np.float32(0)}
+        zero = np.float32(0)
+        shape["replay"] = {"critics": zero, "means": zero, "start": [zero] * n_generator}
     nested: dict[str, Any] = tf.nest.pack_sequence_as(shape, list(flat))
     return nested

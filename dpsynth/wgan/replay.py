@@ -2,9 +2,9 @@
 
 A critic's step releases ``R / B``, the noisy mean gradient of the records at the critic's weights
 (`dpsynth.wgan.algorithm`). The alternating training uses it once, to move the critic. It stays true of those
-weights. So the last critics are kept with their noisy mean gradients. At the end the generator is moved until
-its own mean gradients agree with all of them as closely as the noise allows. A critic finds a difference
-between two distributions only where their mean gradients at its weights differ.
+weights. So the last critics are kept with their noisy mean gradients. At the end the generator starts once
+more, and is moved until its own mean gradients agree with all of them as closely as the noise allows. A
+critic finds a difference between two distributions only where their mean gradients at its weights differ.
 
 Everything here is a function of released gradients, released weights, public bounds and public random
 numbers: post-processing. No record is read.
@@ -168,8 +168,8 @@ def replayed(arrays: State, step: Step, noise_multiplier: float) -> list[Any]:
             ]
             stds[t] = program(*parts).numpy() * (noise_multiplier / step.expected_batch)
     kept = {name: tf.constant(a) for name, a in (("critics", critics), ("means", means), ("stds", stds))}
-    start = [tf.constant(a) for a in arrays["generator"]]
-    moments = tf.nest.map_structure(tf.constant, adam_start([np.asarray(a) for a in arrays["generator"]]))
+    start = [tf.constant(a) for a in arrays["replay"]["start"]]
+    moments = tf.nest.map_structure(tf.constant, adam_start([a.numpy() for a in start]))
     state = (start, moments, start, tf.constant(0.0))
     program = _compiled(_Replay(step, shapes))
     seed = tf.constant([0])

@@ -49,8 +49,9 @@ _CHUNK_NUMBERS = 1 << 22
 _CHUNK_STEPS = 250
 # Critics that are kept for the replay, and their numbers, at most.
 _KEPT, _KEPT_NUMBERS = 256, 1 << 23
-# Least probability of a category at the start.
-_LEAST = 1e-3
+# Least probability of a category at the start, and standard deviations of logits: sigmoids of normal numbers
+# are about uniform at the first.
+_LEAST, _NUMBER_SPREAD, _CATEGORY_SPREAD = 1e-3, 1.7, 0.5
 # Generated points at which the bounds are compared with gradients.
 _LOOKED_AT = 1000
 
@@ -87,13 +88,19 @@ def initial_state(
     """Line 1: Glorot weights and Adam averages of zero.
 
     ``probabilities``: released, of each one-hot group. The generator's last bias starts at their logarithms.
+    A generator without a hidden layer starts with numbers that are about uniform, and categories that depend
+    little on its input.
     """
     critic = glorot(rng, (layout.dim, *settings.critic_hidden, 1), output_bias=False)
     generator = glorot(rng, (settings.latent, *settings.generator_hidden, layout.dim), output_bias=True)
     flat_c, flat_g = flatten(critic), flatten(generator)
     for (start, stop), p in zip(layout.groups, probabilities, strict=False):
         flat_g[-1][start:stop] = np.log(np.maximum(p, _LEAST))
-    arrays = {
+    if not settings.generator_hidden:
+        spread = np.full(layout.dim, _CATEGORY_SPREAD, np.float32)
+        spread[: layout.n_numeric] = _NUMBER_SPREAD
+        flat_g[0] *= spread / np.linalg.norm(flat_g[0], axis=0)
+    arrays: State = {
         "critic": flat_c,
         "critic_adam": adam_start(flat_c),
         "generator": flat_g,
@@ -103,7 +110,8 @@ def initial_state(
     if settings.replays:
         size = sum(c.size for c in flat_c)
         kept = np.zeros((max(min(_KEPT, _KEPT_NUMBERS // size), 1), size), np.float32)
-        arrays["replay"] = {"critics": kept, "means": kept.copy()}
+        begun = [g.copy() for g in flat_g]
+        arrays["replay"] = {"critics": kept, "means": kept.copy(), "start": begun}
     return TrainingState(arrays)
 
 

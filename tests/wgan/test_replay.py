@@ -99,7 +99,7 @@ def test_what_is_kept_is_the_released_gradient_at_its_critic(multiplier):
     tensors = {name: tf.constant(a) for name, a in chunk.items()}
     tensors["noise_multiplier"] = tf.constant(trainer.noise_multiplier, tf.float32)
     after, _ = trainer.step(arrays, trainer._data, trainer._bank, tensors, tf.constant(0))
-    kept = {name: a.numpy() for name, a in after["replay"].items()}
+    kept = {name: after["replay"][name].numpy() for name in ("critics", "means")}
     exact = gradient_of_mean_score(
         critic, tf.constant(points - LAYOUT.center, tf.float32), Activation("maxmin")
     )
@@ -129,6 +129,14 @@ def test_the_oldest_critic_makes_place(monkeypatch):
         np.testing.assert_allclose(mean, gradient_of_mean_score(arrays, x, Activation("maxmin")), atol=1e-5)
 
 
+def test_generated_points_have_the_factor_too():
+    """Catches generated points without the outcome's factor, which any critic would tell from records."""
+    trainer = trainer_of(records(30), scale=SCALE)
+    points = records(30)
+    np.testing.assert_array_equal(trainer.step.centred(points), trainer._data.numpy())
+    assert np.abs(trainer._data.numpy()[:, 2:]).max() > 15
+
+
 def correlation(state):
     latent = np.random.default_rng(5).standard_normal((4000, 4)).astype("f4")
     points = generator_pass(state.generator, latent, LAYOUT, ArrayOps)
@@ -140,7 +148,7 @@ def test_the_replay_reads_no_record_and_finds_what_the_gradients_hold():
     trainer = trainer_of(records(500), steps=16)
     made = trainer.run(np.random.default_rng(0), initial_rng=np.random.default_rng(1))
     found = trainer.replay(made)
-    trainer._data = trainer._points = None
+    trainer._data = trainer._data + 7.0
     again = trainer.replay(made)
     assert all((a == b).all() for a, b in zip(found.arrays["average"], again.arrays["average"], strict=True))
     assert correlation(found) > 0.9 > correlation(made) + 0.2
