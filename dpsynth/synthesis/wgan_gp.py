@@ -110,9 +110,9 @@ class DPWGANGP(Synthesizer):
 
     The gradient penalty is taken at points made without records, at no cost, and critics are projected to
     spectral norm 1. At the end the generator is fitted to the noisy gradients of all steps together, also at
-    no cost (`dpsynth.wgan.replay`). Numbers are encoded through noisy single-column counts, with which samples
-    are made to agree. The rest of the budget is for the critic's steps. Each step's sensitivity is proved from
-    the critic's weights.
+    no cost (`dpsynth.wgan.replay`). Numbers are encoded through noisy single-column counts, with which
+    samples are made to agree. The rest of the budget is for the critic's steps. Each step's sensitivity is
+    proved from the critic's weights.
 
     Parameters
     ----------
