@@ -21,7 +21,7 @@ from dpsynth.wgan.training import TrainingRun, initial_state
 
 LAYOUT = Layout(2, ((2, 5),))
 SCALE = (1.0, 1.0, 30.0, 30.0, 30.0)
-SMALL = dict(critic_hidden=(8,), generator_hidden=(), latent=4, penalty="none")
+SMALL = dict(critic_hidden=(8,), critic_steps=1, generator_hidden=(), latent=4, penalty="none")
 
 
 def records(n, seed=0):
