@@ -86,7 +86,7 @@ def of_default_critics(steps: int, repeats: int) -> None:
     print("| critic | records | batch | bare, ms | plain, ms | private, ms | clock | processor |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for n, name, shape in DEFAULTS:
-        settings = default_rules.healthgan(numbers) if name == "healthgan" else default_rules.training(n)
+        settings = default_rules.healthgan(numbers) if name == "healthgan" else TrainingSettings()
         bare = replace(settings, critic_constraint="none", bjorck_steps=0, penalty="none")
         batch = n // 10 if name == "healthgan" else min(n // 4, 2_048)
         arms = ((bare, None), (settings, None), (settings, shape))

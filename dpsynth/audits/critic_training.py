@@ -182,7 +182,7 @@ class CriticAudit:
             t = k % steps
             step = dataclasses.replace(self.step, canary=tuple(c[t] for c in canaries))
             state = {**self._start, "critic": [c[t] for c in critics]}
-            gradient, _ = step.noisy_gradient(
+            gradient, *_ = step.noisy_gradient(
                 state, self._data, self._bank, chunk, k // n_critic, k % n_critic
             )
             flat = tf.concat([tf.reshape(g, [-1]) for g in gradient], axis=0)
@@ -207,7 +207,7 @@ class CriticAudit:
         drawn["records"] = np.full_like(drawn["records"], -1)
 
         def advance(state: State, chunk: dict[str, Any]) -> Any:
-            gradient, _ = plain.noisy_gradient(state, self._data, self._bank, chunk, 0, 0)
+            gradient, *_ = plain.noisy_gradient(state, self._data, self._bank, chunk, 0, 0)
             state = plain.updated_critic(state, gradient)
             weights = unflatten(state["critic"], output_bias=False)
             assert plain.noise_scales is not None  # refused by __init__
@@ -497,7 +497,7 @@ class Watched:
                 step.noisy_gradient(state, data, bank, {**quiet, "records": index}, i, j)[0]
             )
 
-        gradient, _ = step.noisy_gradient(state, data, bank, chunk, i, j)
+        gradient, *_ = step.noisy_gradient(state, data, bank, chunk, i, j)
         nobody = tf.fill([*chunk["noise"].shape[:2], 1], -1)
         base = total(nobody)
         moved = [

@@ -10,10 +10,8 @@ from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import TrainingSettings
 
-#: From so many records on the WGAN critic is wider.
-_WIDER_FROM = 10_000
 #: Critic steps of an alternating training.
-STEPS = 1000
+STEPS = 64
 #: Products of a record and a weight in a training that reads all records at each step, at most.
 _FULL_BATCH = 1e11
 #: Random critics whose gradients are matched.
@@ -101,15 +99,6 @@ def rounds_of_growth(
     return int(np.clip((most - first / FURTHER - 1) // further, 0, _MOST_ROUNDS))
 
 
-def training(n: float) -> TrainingSettings:
-    """Default architecture and optimiser: wider WGAN critics for more records.
-
-    >>> training(4000).critic_hidden, training(36_000).critic_hidden
-    ((32, 32), (64, 64))
-    """
-    return TrainingSettings(critic_hidden=(64, 64)) if n >= _WIDER_FROM else TrainingSettings()
-
-
 def batch_size(n: float, weights: int, steps: int) -> float:
     """Expected number of records in a step of the WGAN critic, from public numbers.
 
@@ -147,6 +136,8 @@ def healthgan(schema: Schema) -> TrainingSettings:
         beta_1=0.5,
         beta_2=0.9,
         average=0.0,
+        outcome_scale=1.0,
+        replay=0,
         latent=100,
         latent_law="uniform",
     )

@@ -30,7 +30,7 @@ from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.history import TrainingHistory, latest
-from dpsynth.wgan.networks import ArrayOps, generator_pass
+from dpsynth.wgan.networks import ArrayOps, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.snapshots import take_snapshot
 from dpsynth.wgan.state import TrainingState
@@ -233,7 +233,7 @@ class Alternating(CriticTrainer):
         """Initial weights."""
         from dpsynth.wgan.training import initial_state
 
-        return initial_state(encoder.layout, self.settings, rng)
+        return initial_state(encoder.layout, self.settings, rng, encoder.group_probabilities())
 
     def run(self, state: TrainingState, course: Course) -> TrainingState:
         """Make the plan's steps."""
@@ -242,14 +242,21 @@ class Alternating(CriticTrainer):
         encoder, bank = course.encoder, None
         if self.settings.penalty == "public":
             bank = independent_points(encoder, _BANK_ROWS, course.rng)
-        trainer = TrainingRun(course.points(), encoder.layout, self.settings, course.plan, bank=bank)
+        scale = None
+        if self.settings.outcome_scale != 1.0:
+            scale = tuple(map(float, coordinate_scale(encoder, self.settings.outcome_scale)))
+        trainer = TrainingRun(
+            course.points(), encoder.layout, self.settings, course.plan, bank=bank, scale=scale
+        )
+        look = partial(take_snapshot, settings=self.settings, encoder=encoder)
         state = trainer.run(
             course.rng,
             state=state,
-            look=partial(take_snapshot, settings=self.settings, encoder=encoder),
+            look=look,
             on_chunk=lambda current, _: course.on_chunk(current),
             on_stop=course.keep,
         )
+        state = trainer.replay(state, look)
         return dataclasses.replace(state, layers=trainer.layer_bounds(state), awaits_noise=False)
 
     def sampler(self, state: TrainingState, encoder: Encoder) -> Sampler:

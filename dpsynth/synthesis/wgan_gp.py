@@ -62,8 +62,8 @@ class WganOptions(FitOptions):
         return on_device(self.device)
 
     def settings(self, n: float) -> TrainingSettings:
-        """The given architecture and optimiser, or those of the rule."""
-        return self.training or default_rules.training(n)
+        """The given architecture and optimiser, or the default ones."""
+        return self.training or TrainingSettings()
 
     def batch(self, described: TableSchema, n: float) -> float:
         """Expected records in a Poisson sample."""
@@ -104,9 +104,10 @@ class DPWGANGP(TrainedSynthesizer):
     """Differentially private WGAN-GP for tables (Pedersen 2022, Algorithm 1), trained alone.
 
     The gradient penalty is taken at points made without records, at no cost, and critics are projected to
-    spectral norm 1. Numbers are encoded through noisy single-column counts, with which samples are made to
-    agree. The rest of the budget is for the critic's steps. Each step's sensitivity is proved from the
-    critic's weights.
+    spectral norm 1. At the end the generator is fitted to the noisy gradients of all steps together, also at
+    no cost (`dpsynth.wgan.replay`). Numbers are encoded through noisy single-column counts, with which
+    samples are made to agree. The rest of the budget is for the critic's steps. Each step's sensitivity is
+    proved from the critic's weights.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ class DPWGANGP(TrainedSynthesizer):
         Total budget of ``fit``. None trains without noise and marks every output NOT PRIVATE.
     delta : float, optional
         Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
-    steps : int, default 1000
+    steps : int, default 64
         Steps of the WGAN critic, rounded up to whole generator iterations.
     batch_size : int, optional
         Expected records in a Poisson sample. Default: all records where a core can read them at every step
@@ -129,8 +130,7 @@ class DPWGANGP(TrainedSynthesizer):
         to agree with any. ``sdv``: that of Pedersen (2022), numbers by public bounds, and categories as
         intervals of [0, 1] by their noisy frequencies (:class:`dpsynth.table.encodings.IntervalEncoder`).
     training : TrainingSettings, optional
-        Architecture, penalty and optimiser. By default wider critics for more records
-        (:func:`dpsynth.synthesis.default_rules.training`).
+        Architecture, penalty, optimiser and replay.
     device : str, optional
         ``"GPU:0"`` or ``"CPU:0"``: where networks are trained. Default: the first GPU, or the processor
         without one. Another device rounds otherwise, so results differ.

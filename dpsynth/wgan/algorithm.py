@@ -65,11 +65,13 @@ Algorithm 1:
 24. Matrices are projected to spectral norm 1 after line 16 and before the first step, where asked for (the
     default): `Step.constrain`, `dpsynth.wgan.training.TrainingRun.run`.
 25. Lines 16 and 19 have one learning rate alpha. There are two: `TrainingSettings`.
-26. The returned Theta is an exponential moving average over generator steps, which noise moves less, unless
-    ``average`` is 0: `Step.updated_generator`. W is not published, and no ``l_2`` is returned. The cost was
-    posted before the first step.
+26. The returned Theta is that of a replay of the last critics with their noisy mean gradients
+    (`dpsynth.wgan.replay`). Without one it is an exponential moving average over generator steps, which noise
+    moves less, unless ``average`` is 0: `Step.updated_generator`. W is not published, and no ``l_2`` is
+    returned. The cost was posted before the first step.
 27. Section 3.3's architecture and latent distribution are not the defaults: `TrainingSettings`,
-    `dpsynth.DPWGANGP.healthgan`.
+    `dpsynth.DPWGANGP.healthgan`. By default the generator has no hidden layer, and the outcome's coordinates
+    have a public factor before the critic sees them. The domain of the bounds has it too: `ProvedScales`.
 28. Section 3.4.1 keeps the best of several restarts by their rates of positives. Each restart is a run of its
     own in the ledger.
 """
@@ -148,6 +150,12 @@ def squared_gradient_norms(inputs: list[Any], deltas: list[Any], weights: Weight
     return total
 
 
+def centred(points: Any, layout: Layout, scale: tuple[float, ...] | None) -> Any:
+    """``(points - layout.center) * scale``, of arrays or tensors: the points of `Domain.from_layout`."""
+    moved = points - layout.center.astype(np.float32)
+    return moved if scale is None else moved * np.array(scale, np.float32)
+
+
 # ------------------------------------------------------------------------------------------------
 # Lines 5 to 7: from a critic's weights to the centre and the noise of its gradient sum, for a run's settings.
 
@@ -155,11 +163,13 @@ def squared_gradient_norms(inputs: list[Any], deltas: list[Any], weights: Weight
 NoiseScales = Callable[[Weights], tuple[list[Any], list[Any]]]
 
 
-def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> NoiseScales:
+def noise_scales(
+    layout: Layout, settings: TrainingSettings, plan: Plan, scale: tuple[float, ...] | None = None
+) -> NoiseScales:
     """The function that bounds one record's gradient and shapes the noise, for noise multiplier 1.
 
     The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
-    program. The plan gives the noise shape.
+    program. The plan gives the noise shape, ``scale`` the public factor of each coordinate of a record.
 
     Examples
     --------
@@ -172,7 +182,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     """
     if settings.clip_norm is not None:
         return Clipped(settings.clip_norm)
-    return ProvedScales(layout, settings, plan.noise_shape)
+    return ProvedScales(layout, settings, plan.noise_shape, scale)
 
 
 @dataclass(frozen=True)
@@ -193,12 +203,15 @@ class Clipped:
 class ProvedScales:
     """Scales from the bounds on the gradient at the given weights.
 
+    ``scale``: public factor of each coordinate of a record, 1 everywhere by default. The domain is multiplied
+        by it.
     ``start``: matrices near those that will be asked for, and upper bounds of their spectral norms.
     """
 
     layout: Layout
     settings: TrainingSettings
     noise_shape: str
+    scale: tuple[float, ...] | None = None
     start: Sequence[tuple[Any, Any]] | None = None
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
@@ -212,7 +225,8 @@ class ProvedScales:
 
     def bounds(self, weights: Weights, norms: list[Any]) -> list[LayerBounds]:
         """Box and ball of each layer."""
-        settings, domain = self.settings, Domain.from_layout(self.layout)
+        settings, scale = self.settings, None if self.scale is None else np.array(self.scale, np.float32)
+        domain = Domain.from_layout(self.layout, scale)
         return gradient_bounds(
             weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
         )
@@ -466,6 +480,7 @@ class Step:
 
     ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
     ``expected_batch``: public B = q * n.
+    ``scale``: public factor of each coordinate before the critic sees it, as in ``noise_scales``.
     """
 
     layout: Layout
@@ -473,6 +488,7 @@ class Step:
     draws: HostDraws
     noise_scales: NoiseScales | None
     expected_batch: float
+    scale: tuple[float, ...] | None = None
 
     @property
     def activation(self) -> Activation:
@@ -520,15 +536,15 @@ class Step:
     def generate(self, weights: Weights, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
         """Generated points, centred, shape (generated, dim)."""
         latent = self.draws.latent(chunk, step, slot)
-        return generator_pass(weights, latent, self.layout, TensorOps) - self._center
+        return self.centred(generator_pass(weights, latent, self.layout, TensorOps))
 
-    @property
-    def _center(self) -> np.ndarray:
-        return self.layout.center.astype(np.float32)
+    def centred(self, points: Any) -> Any:
+        """Points of the unit cube as the critic sees them: centred, and multiplied by the public factors."""
+        return centred(points, self.layout, self.scale)
 
     def noisy_gradient(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
-    ) -> tuple[list[Any], Any]:
+    ) -> tuple[list[Any], Any, list[Any]]:
         """Noisy gradient of the critic's step ``j`` (lines 5 to 15): ``-R / B`` with the R of `Step`.
 
         The gradient at generated and at public points, post-processing, is added to it.
@@ -539,6 +555,8 @@ class Step:
             Flat, shaped like the critic's arrays.
         metrics : tensor of shape (7,)
             `METRICS`, with the square of the last one.
+        released : list of float32 tensors
+            ``R / B``, the noisy mean gradient of the records, for the replay. Empty where there is none.
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
@@ -576,13 +594,15 @@ class Step:
             noise_std = z * tf.sqrt(variance) / batch
             error = z * tf.norm(stds[-1] * weights[-1][0]) / batch
         gradient = [tf.cast(g, tf.float32) for g in gradient]
+        released = self._without_generated(gradient, weights, inputs, deltas, coefficients, n_real)
         square = sum(tf.reduce_sum(g * g) for g in gradient)
         # The last layer has no bias, so its weights times their gradient are the critic's loss.
         estimate = -tf.reduce_sum(weights[-1][0] * gradient[-1])
         loss = tf.zeros([])
         if settings.penalty == "public":  # lines 11 and 12 at points made without records
             mix = chunk["mix"][step, j][:, None]
-            points = mix * fake + (1.0 - mix) * (tf.gather(bank, chunk["pair"][step, j]) - self._center)
+            public = self.centred(tf.gather(bank, chunk["pair"][step, j]))
+            points = mix * fake + (1.0 - mix) * public
             ones = tf.fill([n_fake], np.float32(1.0 / n_fake))
             loss, penalty = self._penalty_gradient(weights, points, ones)
             gradient = [g + p for g, p in zip(gradient, penalty, strict=True)]
@@ -592,7 +612,28 @@ class Step:
             )
         share = noise_std**2 / tf.maximum(square, 1e-30)
         score = tf.reduce_mean(scores[n_real:])
-        return gradient, tf.stack([noise_std, share, tf.sqrt(square), loss, score, estimate, error**2])
+        metrics = tf.stack([noise_std, share, tf.sqrt(square), loss, score, estimate, error**2])
+        return gradient, metrics, released
+
+    def _without_generated(
+        self,
+        gradient: list[Any],
+        weights: Weights,
+        inputs: list[Any],
+        deltas: list[Any],
+        coefficients: Any,
+        n_real: int,
+    ) -> list[Any]:
+        """``R / B``: the generated points' part minus the released gradient. Empty without a replay."""
+        if not self.settings.replays:
+            return []
+        made = weighted_gradient(
+            [x[n_real:] for x in inputs],
+            [delta[n_real:] for delta in deltas],
+            tf.cast(coefficients[n_real:], tf.float32),
+            weights,
+        )
+        return [m - g for m, g in zip(made, gradient, strict=True)]
 
     def _block(self, data: Any, every: Any, start: Any) -> tuple[Any, Any, Any]:
         """Row numbers (-1 beyond the end), whether each is a record, and points of a block of the sample."""
@@ -661,8 +702,24 @@ class Step:
     def _critic_update(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
     ) -> tuple[State, Any]:
-        gradient, metrics = self.noisy_gradient(state, data, bank, chunk, step, j)
+        gradient, metrics, released = self.noisy_gradient(state, data, bank, chunk, step, j)
+        if released:
+            state = {**state, "replay": self.kept(state, released)}
         return self.updated_critic(state, gradient), metrics
+
+    @staticmethod
+    def kept(state: State, released: list[Any]) -> State:
+        """The last critics and their noisy mean gradients, with this step's in the place of the oldest."""
+        replay = state["replay"]
+        place = tf.cast(state["critic_adam"]["count"], tf.int32) % replay["critics"].shape[0]
+        rows = {"critics": state["critic"], "means": released}
+        kept = {
+            name: tf.tensor_scatter_nd_update(
+                replay[name], [[place]], tf.concat([tf.reshape(a, [-1]) for a in arrays], axis=0)[None]
+            )
+            for name, arrays in rows.items()
+        }
+        return {**replay, **kept}
 
     def updated_critic(self, state: State, gradient: list[Any]) -> State:
         """State after Adam (line 16) and the projection, which read released quantities only."""
@@ -713,7 +770,7 @@ class Step:
         latent = _rows(chunk["pair_latent"][step, j], start)
         partner = generator_pass(generator, latent, self.layout, TensorOps)  # line 10
         mix = _rows(chunk["mix"][step, j], start)[:, None]
-        points = mix * real + (1.0 - mix) * (partner - self._center)  # line 11
+        points = mix * real + (1.0 - mix) * self.centred(partner)  # line 11
         return self._penalty_gradient(weights, points, tf.cast(sampled, tf.float64))[1]
 
     def updated_generator(self, state: State, chunk: dict[str, Any], step: Any) -> State:

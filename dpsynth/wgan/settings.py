@@ -11,6 +11,8 @@ from dpsynth.files.codec import options_record, record
 Penalty = Literal["none", "public", "data"]
 
 
+# Iterations of the replay.
+_REPLAY = 600
 #: Widths of hidden layers, at least one.
 Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
@@ -23,7 +25,8 @@ class TrainingSettings:
     Parameters
     ----------
     critic_hidden, generator_hidden : tuple of int
-        Widths of the hidden layers.
+        Widths of the hidden layers. A generator may have none: it is then linear up to its last functions,
+        and learns mainly how columns depend on a few latent numbers.
     activation : {"maxmin", "leaky_relu", "relu"}
         Activation of the critic. ``maxmin`` needs even widths.
     slope : float
@@ -52,6 +55,14 @@ class TrainingSettings:
         Width of the latent input.
     latent_law : {"normal", "uniform"}
         ``uniform`` is U(0, 1) as in Pedersen (2022).
+    outcome_scale : float
+        Public factor of the outcome's coordinates before the critic sees them. The domain of the bounds is
+        multiplied likewise. More than 1 gives associations with the outcome more weight.
+    replay : int or None
+        Iterations at the end in which the generator is fitted to the noisy mean gradients of the last 256
+        critics together (`dpsynth.wgan.replay`), at no cost. 0 keeps the average of the alternating training.
+        None: 600, and 0 where a released gradient is not that of a mean score (``clip_norm``, penalty
+        ``data``).
     patience : int or None
         Stop after so many generator iterations in which no estimate of the Wasserstein distance was beyond
         twice its standard error. The rule reads noisy statistics alone. The cost stays that of all steps.
@@ -62,8 +73,8 @@ class TrainingSettings:
         If a value is outside its range, naming it.
     """
 
-    critic_hidden: Widths = (32, 32)
-    generator_hidden: Widths = (64, 64)
+    critic_hidden: Widths = (32,)
+    generator_hidden: tuple[Annotated[int, Field(ge=1)], ...] = ()
     activation: Literal["leaky_relu", "relu", "maxmin"] = "maxmin"
     slope: float = Field(default=0.2, ge=0, le=1)
     critic_constraint: Literal["spectral", "none"] = "spectral"
@@ -73,12 +84,14 @@ class TrainingSettings:
     clip_norm: float | None = Field(default=None, gt=0)
     critic_steps: int = Field(default=2, ge=1)
     critic_learning_rate: float = Field(default=1e-2, gt=0)
-    generator_learning_rate: float = Field(default=1e-3, gt=0)
+    generator_learning_rate: float = Field(default=2e-2, gt=0)
     beta_1: float = Field(default=0.5, ge=0, lt=1)
     beta_2: float = Field(default=0.9, ge=0, lt=1)
     average: float = Field(default=0.99, ge=0, lt=1)
     latent: int = Field(default=32, ge=1)
     latent_law: Literal["normal", "uniform"] = "normal"
+    outcome_scale: float = Field(default=3.0, gt=0)
+    replay: int | None = Field(default=None, ge=0)
     patience: int | None = Field(default=None, ge=1)
 
     @field_validator("critic_hidden", "generator_hidden", mode="before")
@@ -99,7 +112,20 @@ class TrainingSettings:
                 "patience needs the estimate of the Wasserstein distance, which clip_norm and penalty 'data' "
                 "do not leave"
             )
+        if self.replay and not self._of_a_mean_score:
+            raise ValueError("replay must be 0 with clip_norm and with penalty 'data', or left out")
         return self
+
+    @property
+    def _of_a_mean_score(self) -> bool:
+        return self.clip_norm is None and self.penalty != "data"
+
+    @property
+    def replays(self) -> int:
+        """Iterations of the replay."""
+        if self.replay is None:
+            return _REPLAY if self._of_a_mean_score else 0
+        return self.replay
 
 
 @record

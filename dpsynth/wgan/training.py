@@ -8,7 +8,7 @@ gradient. Losses on real batches and realised batch sizes are never kept.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -31,6 +31,7 @@ from dpsynth.wgan.algorithm import (
     State,
     Step,
     adam_start,
+    centred,
     critic_pass,
     noise_scales,
 )
@@ -49,6 +50,11 @@ _HELD = 1 << 30
 # generator steps at most, so that progress is visible.
 _CHUNK_NUMBERS = 1 << 22
 _CHUNK_STEPS = 250
+# Critics that are kept for the replay, and their numbers, at most.
+_KEPT, _KEPT_NUMBERS = 256, 1 << 23
+# Least probability of a category at the start, and standard deviations of logits: sigmoids of normal numbers
+# are about uniform at the first.
+_LEAST, _NUMBER_SPREAD, _CATEGORY_SPREAD = 1e-3, 1.7, 0.5
 # Generated points at which the bounds are compared with gradients.
 _LOOKED_AT = 1000
 
@@ -58,21 +64,40 @@ def generator_of(state: TrainingState) -> Weights:
     return unflatten([np.asarray(a) for a in state.arrays["average"]], output_bias=True)
 
 
-def initial_state(layout: Layout, settings: TrainingSettings, rng: np.random.Generator) -> TrainingState:
-    """Line 1: Glorot weights and Adam averages of zero."""
+def initial_state(
+    layout: Layout,
+    settings: TrainingSettings,
+    rng: np.random.Generator,
+    probabilities: Sequence[np.ndarray] = (),
+) -> TrainingState:
+    """Line 1: Glorot weights and Adam averages of zero.
+
+    ``probabilities``: released, of each one-hot group. The generator's last bias starts at their logarithms.
+    A generator without a hidden layer starts with numbers that are about uniform, and categories that depend
+    little on its input.
+    """
     critic = glorot(rng, (layout.dim, *settings.critic_hidden, 1), output_bias=False)
     generator = glorot(rng, (settings.latent, *settings.generator_hidden, layout.dim), output_bias=True)
     flat_c, flat_g = flatten(critic), flatten(generator)
-
-    return TrainingState(
-        {
-            "critic": flat_c,
-            "critic_adam": adam_start(flat_c),
-            "generator": flat_g,
-            "generator_adam": adam_start(flat_g),
-            "average": [g.copy() for g in flat_g],
-        }
-    )
+    for (start, stop), p in zip(layout.groups, probabilities, strict=False):
+        flat_g[-1][start:stop] = np.log(np.maximum(p, _LEAST))
+    if not settings.generator_hidden:
+        spread = np.full(layout.dim, _CATEGORY_SPREAD, np.float32)
+        spread[: layout.n_numeric] = _NUMBER_SPREAD
+        flat_g[0] *= spread / np.linalg.norm(flat_g[0], axis=0)
+    arrays: State = {
+        "critic": flat_c,
+        "critic_adam": adam_start(flat_c),
+        "generator": flat_g,
+        "generator_adam": adam_start(flat_g),
+        "average": [g.copy() for g in flat_g],
+    }
+    if settings.replays:
+        size = sum(c.size for c in flat_c)
+        kept = np.zeros((max(min(_KEPT, _KEPT_NUMBERS // size), 1), size), np.float32)
+        begun = [g.copy() for g in flat_g]
+        arrays["replay"] = {"critics": kept, "means": kept.copy(), "start": begun}
+    return TrainingState(arrays)
 
 
 def build_step(
@@ -84,6 +109,7 @@ def build_step(
     n_bank: int,
     in_graph: bool,
     n_steps: int,
+    scale: tuple[float, ...] | None = None,
 ) -> Step:
     """The step function of a run and the shapes of its random numbers."""
     batch = max(round(plan.expected_batch), 1)
@@ -104,8 +130,8 @@ def build_step(
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
     chunks = max(-(-n_steps // _CHUNK_STEPS), -(-n_steps * draws.numbers // _CHUNK_NUMBERS), 1)
     draws = replace(draws, shapes=replace(shapes, steps=-(-n_steps // chunks)))
-    scales = noise_scales(layout, settings, plan) if noisy else None
-    return Step(layout, settings, draws, scales, float(plan.expected_batch) or 1.0)
+    scales = noise_scales(layout, settings, plan, scale) if noisy else None
+    return Step(layout, settings, draws, scales, float(plan.expected_batch) or 1.0, scale)
 
 
 @functools.lru_cache(maxsize=8)
@@ -159,6 +185,7 @@ class TrainingRun:
     ``plan``: sampler, noise and event. ``plan.steps`` critic steps are made.
     ``bank``: points made without private records, for ``penalty='public'``. None for other penalties.
     ``in_graph``: draw noise inside the program, by default only on a GPU.
+    ``scale``: public factor of each coordinate before the critic sees it.
     """
 
     def __init__(
@@ -170,10 +197,11 @@ class TrainingRun:
         *,
         bank: np.ndarray | None,
         in_graph: bool | None = None,
+        scale: tuple[float, ...] | None = None,
     ) -> None:
         if in_graph is None:
             in_graph = runs_on_gpu()
-        self.layout, self.settings, self.plan = layout, settings, plan
+        self.layout, self.settings, self.plan, self.scale = layout, settings, plan, scale
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has
         # (deviation 14 of `dpsynth.wgan.algorithm`).
@@ -186,6 +214,7 @@ class TrainingRun:
             n_bank=0 if bank is None else len(bank),
             in_graph=in_graph,
             n_steps=self.n_steps,
+            scale=scale,
         )
         self._loop = compile_loop(self.step)
         # An empty table is sampled from nowhere, but a tensor needs a row.
@@ -284,6 +313,24 @@ class TrainingRun:
             return state
         return replace(state, snapshots=(*state.snapshots, look(step, generator_of(state))))
 
+    @full_precision()
+    def replay(
+        self, state: TrainingState, look: Callable[[int, Weights], Snapshot] | None = None
+    ) -> TrainingState:
+        """The state after the replay of the released gradients, if there is one. No record is read.
+
+        ``look``: as for `run`. Its last snapshot is taken again, of the generator that is kept.
+        """
+        if not self.settings.replays or state.step == 0:
+            return state
+        from dpsynth.wgan.replay import replayed
+
+        made = replayed(state.arrays, self.step, self.noise_multiplier)
+        step = state.step * self.settings.critic_steps
+        before = tuple(snapshot for snapshot in state.snapshots if snapshot.step != step)
+        state = replace(state, arrays={**state.arrays, "average": made}, snapshots=before)
+        return self._looked_at(state, look, at_the_end=True)
+
     def layer_bounds(self, state: TrainingState) -> tuple[LayerBound, ...]:
         """Both bounds of each layer at the state's critic, and how far gradients at generated points reach.
 
@@ -293,7 +340,7 @@ class TrainingRun:
         settings, layout, scales = (
             self.settings,
             self.layout,
-            noise_scales(self.layout, self.settings, self.plan),
+            noise_scales(self.layout, self.settings, self.plan, self.scale),
         )
         if not isinstance(scales, ProvedScales):
             return ()
@@ -304,7 +351,7 @@ class TrainingRun:
         latent = (draw.random if settings.latent_law == "uniform" else draw.standard_normal)(
             (_LOOKED_AT, settings.latent), dtype=np.float32
         )
-        points = generator_pass(generator_of(state), latent, layout, ArrayOps) - layout.center
+        points = centred(generator_pass(generator_of(state), latent, layout, ArrayOps), layout, self.scale)
         _, inputs, deltas = critic_pass(weights, tf.constant(points, tf.float32), self.step.activation)
         found = []
         for layer, x, delta in zip(bounds, inputs, deltas, strict=True):
@@ -346,7 +393,7 @@ class TrainingRun:
     def _centred(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, np.float32)
         self.layout.check(points)
-        return points - self.layout.center.astype(np.float32)
+        return np.asarray(centred(points, self.layout, self.scale))
 
     def _advance(self, state: TrainingState, arrays: State, rows: np.ndarray, noise: str) -> TrainingState:
         """State after a chunk. ``rows``: `METRICS` of its iterations, ``noise``: the generator's state."""
