@@ -6,7 +6,7 @@
 `settings`          architecture and optimiser
 `networks`          the generator and matched points, without TensorFlow
 `algorithm`         the step of Algorithm 1
-`training`          its loop, and in `checkpoint` what an interrupted run leaves
+`training`          its loop, on a `device`, and in `checkpoint` what an interrupted run leaves
 `matching`          points that match the noisy mean gradients of random critics
 `tf_privacy_query`  the same mechanism for loops written against TensorFlow Privacy
 ==================  ==================================================================================
