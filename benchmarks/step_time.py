@@ -2,7 +2,7 @@
 
     python benchmarks/step_time.py [--repeats 9] [--steps 500]           # the default critics
     python benchmarks/step_time.py --hidden 64,128,256 --batch 208       # one critic, ways to bound it
-    python benchmarks/step_time.py --host        # what the host draws for a step, by records and batch
+    python benchmarks/step_time.py --host        # work of the host for a step on a GPU
 
 Default critics are those that the rules choose for 4,000 and 36,000 records, and that of HealthGAN
 for 2,085. *Plain* is the same program without bounds and noise: the same constraint, penalty and

@@ -27,7 +27,7 @@ _EXACT = _BITS + 64
 #: Most values of the last digit of a gap, and the base of those before it (a power of 2).
 _MOST, _BASE_BITS = 1 << 15, 12
 #: Gaps that are drawn at once: they stay in the processor's cache.
-_BLOCK = 1 << 14
+_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@
 `networks`          the generator and matched points, without TensorFlow
 `algorithm`         the step of Algorithm 1
 `precision`         no products in TF32 while bounds hold
-`training`          its loop, and in `checkpoint` what an interrupted run leaves
+`training`          its loop, on a `device`, and in `checkpoint` what an interrupted run leaves
 `snapshots`         single columns of a generator on its way
 `matching`          points that match the noisy mean gradients of random critics
 `tf_privacy_query`  the same mechanism for loops written against TensorFlow Privacy
