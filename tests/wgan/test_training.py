@@ -285,7 +285,7 @@ def test_training_learns_without_noise():
     from dpsynth.wgan.networks import ArrayOps, generator_pass
 
     trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
-    weights = trainer.run(np.random.default_rng(3)).generator
+    weights = generator_of(trainer.run(np.random.default_rng(3)))
     made = generator_pass(weights, np.random.default_rng(4).standard_normal((4000, 3)), LAYOUT, ArrayOps)
     high, low = made[made[:, 0] > 0.8, 3], made[made[:, 0] < 0.5, 3]
     assert len(high) and len(low) and high.mean() > low.mean() + 0.3
