@@ -32,7 +32,7 @@ def training_section(report: RunReport) -> Section | None:
     blocks: list[Block] = [paragraph(Sentence(_steps(told), internal), *_meaning(report, rows, internal))]
     if warning := told["warning"]:
         blocks.append(paragraph(Sentence(f"{warning[0].upper()}{warning[1:]}.", internal)))
-    noisy = _noisy(rows)
+    noisy = _noise_words(rows)
     drawn = [_noise(report, rows, internal)] if noisy else []
     if "wasserstein" in rows:
         what = (
@@ -85,7 +85,7 @@ def _steps(told: Mapping[str, Any]) -> str:
     return f"The WGAN critic made {made:,} steps."
 
 
-def _noisy(rows: Mapping[str, Any]) -> bool:
+def _noise_words(rows: Mapping[str, Any]) -> bool:
     """Whether the gradients have noise: without, nobody is protected."""
     return max(rows["noise_std"], default=0.0) > 0
 
@@ -94,7 +94,7 @@ def _meaning(report: RunReport, rows: Mapping[str, Any], internal: bool) -> list
     if "wasserstein" not in rows:
         return [Sentence("These settings leave no estimate of the distance.")]
     last, error = rows["wasserstein"][-1], rows["wasserstein_error"][-1]
-    if not _noisy(rows):
+    if not _noise_words(rows):
         return [
             Sentence(report.say("exact distance")),
             Sentence(f"At the end it is {last:.3f}.", internal),
@@ -110,7 +110,7 @@ def _distance(rows: Mapping[str, Any], what: str, internal: bool) -> Plot:
     first, last = plain(values[0], 2), plain(values[-1], 2)
     alt = f"{what}, over the critic's steps: {first} at first, {last} at last."
     caption = what
-    if _noisy(rows):
+    if _noise_words(rows):
         caption += ". The band is twice the standard error by noise to either side"
 
     def draw() -> Figure:

@@ -434,13 +434,13 @@ def check(
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
             "questions": [asdict(remark) for remark in asked],
             "internal": [
-                "questions",
                 "rows",
                 "unused",
                 "clipped",
                 "rules",
                 "beyond_groups",
                 "limits_of_data",
+                "questions",
             ],
         }
         rows = len(conformed.frame)

@@ -18,7 +18,7 @@ from dpsynth.table.cells import number
 from dpsynth.table.dictionaries.dictionary import Dictionary, Variable
 
 _NAME, _TYPE, _LABEL = "Variable / Field Name", "Field Type", "Field Label"
-_CHOICES = "Choices, Calculations, OR Slider Labels"
+_LABELS = "Choices, Calculations, OR Slider Labels"
 _CHECK, _LEAST, _MOST = (
     "Text Validation Type OR Show Slider Number",
     "Text Validation Min",
@@ -26,7 +26,7 @@ _CHECK, _LEAST, _MOST = (
 )
 _IDENTIFIER, _BRANCHING = "Identifier?", "Branching Logic (Show field only if...)"
 _REQUIRED = "Required Field?"
-_NEEDED = (_NAME, _TYPE, _CHOICES)
+_NEEDED = (_NAME, _TYPE, _LABELS)
 #: how REDCap writes dates, whatever the form shows
 _DATES = {"date": "date", "datetime": "datetime"}
 #: validations of text that says who somebody is
@@ -153,7 +153,7 @@ def _limits(
 def _choices(field: Mapping[str, str]) -> dict[str, str]:
     """Labels by code of ``1, Yes | 0, No``."""
     found = {}
-    for part in re.split(r"\s*\|\s*", field[_CHOICES]):
+    for part in re.split(r"\s*\|\s*", field[_LABELS]):
         code, _, label = part.partition(",")
         if code.strip():
             found[code.strip()] = re.sub(r"<[^>]+>", "", label).strip() or code.strip()
