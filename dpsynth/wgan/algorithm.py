@@ -560,7 +560,8 @@ class Step:
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
-        index, sampled, real = self._block(data, chunk["records"][step, j], 0)  # line 9
+        every = chunk["records"][step, j]  # line 9
+        index, sampled, real = self._block(data, every, 0)
         fake = self.generate(unflatten(state["generator"], output_bias=True), chunk, step, j)  # line 10
 
         # line 12 without the penalty, summed over the batch as in line 15
@@ -574,7 +575,7 @@ class Step:
             penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
             gradient = [g + tf.cast(p / batch, g.dtype) for g, p in zip(gradient, penalty, strict=True)]
         gradient = self._with_further_blocks(gradient, state, weights, data, chunk, step, j)
-        count = tf.reduce_sum(tf.cast(chunk["records"][step, j] >= 0, tf.float64))
+        count = tf.reduce_sum(tf.cast(every >= 0, tf.float64))
         if self.noise_scales is not None:
             noise = self.draws.noise(chunk, step, j)  # line 14
             centers, stds = self.noise_scales(weights)  # lines 5 to 7
