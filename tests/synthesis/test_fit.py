@@ -170,7 +170,7 @@ def test_no_record_is_a_public_point(monkeypatch):
     plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
     given = []
 
-    def look(points, layout, settings, plan, *, bank):
+    def look(points, layout, settings, plan, *, bank, scale):
         given.append((points, bank))
         raise Stopped
 

@@ -469,9 +469,9 @@ def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
     """Catches outputs of the generator that draws the noise, legible in a model released after few steps."""
     seen, secret = [], []
 
-    def start(layout, settings, rng):
+    def start(layout, settings, rng, probabilities):
         seen.append(rng)
-        return initial_state(layout, settings, rng)
+        return initial_state(layout, settings, rng, probabilities)
 
     def stream(self, *place):
         secret.append(secure_generator())
