@@ -208,7 +208,9 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
     layers = record["history"]["layers"]
     assert layers and all(set(each) == {"size", "box", "ball", "used", "reached"} for each in layers)
     with np.load(tmp_path / "m/model.npz") as arrays:
-        assert all(name.startswith(("model/", "history/rows/")) for name in arrays.files)
+        assert all(
+            name.startswith(("model/", "history/rows/", "history/snapshots/")) for name in arrays.files
+        )
     assert record["interrupted"] is None
 
 
@@ -654,7 +656,7 @@ def test_all_records_are_read_where_that_is_affordable():
         return steps.sampling_prob
 
     assert probability(400) == 1.0
-    assert probability(10**6) == pytest.approx(2048 / 10**6)
+    assert probability(10**6, steps=5000) == pytest.approx(2048 / 10**6)
     assert probability(10**6, steps=10) == 1.0
     assert probability(400, batch_size=100) == 0.25
 
