@@ -194,7 +194,7 @@ def test_what_a_change_may_concern_is_run(tmp_path, files, names):
 
 def test_what_one_commit_leaves_out_comes_up_in_others():
     """Catches mutants that no short run ever tries, and a short run that is long."""
-    short = [some(MUTANTS, 50, f"commit {number}") for number in range(100)]
+    short = [some(MUTANTS, 50, f"commit {number}") for number in range(200)]
     assert {len(mutants) for mutants in short} == {50} and short[0] == some(MUTANTS, 50, "commit 0")
     assert {mutant.name for mutants in short for mutant in mutants} == {mutant.name for mutant in MUTANTS}
     assert some(MUTANTS, len(MUTANTS) + 1, "") == MUTANTS

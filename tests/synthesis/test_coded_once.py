@@ -29,7 +29,7 @@ SCHEMA = Schema(
     outcome="died",
     n_public=300,
 )
-SMALL = TrainingSettings(critic_hidden=(4,), generator_hidden=(4,), latent=2)
+SMALL = TrainingSettings(critic_hidden=(4,), generator_hidden=(4,), latent=2, replay=10)
 N = 300
 
 

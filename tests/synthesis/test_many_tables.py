@@ -339,7 +339,12 @@ def test_without_noise():
 def test_a_trained_generator_is_kept():
     """Catches weights that are lost, so that the columns of the tables are independent."""
     small = TrainingSettings(
-        critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+        critic_hidden=(4,),
+        generator_hidden=(4,),
+        latent=2,
+        activation="leaky_relu",
+        bjorck_steps=0,
+        replay=10,
     )
     model = DPWGANGP(2.0, 1e-5, steps=5, training=small)
     model.fit(cohort(), schema=SCHEMA)

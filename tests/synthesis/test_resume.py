@@ -27,7 +27,7 @@ from dpsynth.wgan.settings import MatchingSettings
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
-    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", penalty="public"
+    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", penalty="public", replay=10
 )
 SCHEMA = Schema(
     columns=(

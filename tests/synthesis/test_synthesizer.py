@@ -37,7 +37,7 @@ from dpsynth.wgan.training import initial_state
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
-    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0, replay=10
 )
 PROJECTED = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(
