@@ -54,7 +54,7 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     assert "semicolons between cells, decimal commas, cells that are not UTF-8 as cp1252" in told
     assert "pain (999 in" in told and "write missing_codes for special" in told
     assert "question: discharge_to (AUC 1.00): predicts the outcome died nearly alone (confidential" in told
-    assert "different values of patient_id. If these are persons" in told
+    assert "different values): are these persons who have several rows?" in told and "patient_id (" in told
 
     # as a person edits it, with a reader of YAML 1.1
     edited = yaml.safe_load(Path("t.yaml").read_text(encoding="utf-8"))
