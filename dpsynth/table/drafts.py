@@ -96,7 +96,14 @@ class Draft(Generic[Described]):
                     lines += [f"  #derived: {_scalar(formula)}" for formula in one.texts]
                     lines += ["  #missing: true"] * one.needs_missing(self.schema)
         rules: list[str] = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
-        lines += ["#constraints:", *(f"#- {rule}" for rule in rules)] if rules else []
+        marked = [f"#- {rule}" for rule in rules]
+        if marked and self.schema.constraints:  # a second key would take the place of the first
+            start = next(i for i, line in enumerate(lines) if line.startswith("constraints:"))
+            after = (i for i in range(start + 1, len(lines)) if not lines[i].startswith(("-", " ")))
+            stated = [f"- {_scalar(str(rule))}" for rule in self.schema.constraints]
+            lines[start : next(after, len(lines))] = ["constraints:", *stated, *marked]
+        elif marked:
+            lines += ["#constraints:", *marked]
         text = "\n".join(lines) + "\n"
         if path is not None:
             write_text(path, text)

@@ -205,3 +205,16 @@ def test_own_words_are_written_into_the_schema() -> None:
     assert (schema.unit, schema.n_public) == ("one patient", 300)
     with pytest.raises(SchemaError, match="n_public"):
         infer_schema(frame, answers=[{"question": "n_public", "answer": "many"}])
+
+
+def test_rules_of_answers_and_marked_ones_are_of_one_list() -> None:
+    """A second key of constraints, by which a rule that is taken loses those of the answers."""
+    rows = {"sbp": [*range(110, 160)] * 4, "dbp": [*range(60, 110)] * 4, "hr_min": 50, "hr_max": 90}
+    frame = pd.DataFrame(rows).assign(hr_min=[*range(50, 70)] * 10, hr_max=[*range(70, 90)] * 10)
+    given = [{"question": "rule", "about": "dbp <= sbp", "answer": "holds"}]
+    made = infer_schema(frame, answers=given)
+    assert made.schema.constraints == ("dbp <= sbp",)
+    text = made.to_yaml()
+    assert Schema.from_yaml(text) == made.schema
+    taken = Schema.from_yaml(text.replace("#- hr_min <= hr_max", "- hr_min <= hr_max"))
+    assert {*taken.constraints} == {"dbp <= sbp", "hr_min <= hr_max"}
