@@ -36,7 +36,8 @@ BYTES = (bytes, bytearray, memoryview)
 _MAYBE_ABSENT = frozenset(("na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "?", "-", "--"))
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)  # digits behind a leading zero are a code: 010 is not ten
-_SHAPES = {
+#: texts that are written alike, by what they are
+SHAPES = {
     "times of day": re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"),
     "dates with years of two digits": re.compile(
         r"(?:\d{1,2}[-/.]\d{1,2}[-/.]|\d{1,2}[- ]?[A-Za-z]{3,9}[- ]?)\d{2}(?: .*)?"
@@ -294,7 +295,7 @@ class TextCells:
     @property
     def is_numeric(self) -> bool:
         """Whether this is a column of numbers, a few slips and limits such as ``<5`` beside them."""
-        slips = sum(n for word, n in self.others.items() if not _SHAPES["limits"].fullmatch(word))
+        slips = sum(n for word, n in self.others.items() if not SHAPES["limits"].fullmatch(word))
         few = slips * 20 <= self.n_numbers and (slips <= 3 or slips * 200 <= self.n_numbers)
         return self.n_numbers > 0 and few and self.n_others <= self.n_numbers
 
@@ -305,7 +306,7 @@ class TextCells:
 
     def shape(self) -> str | None:
         """Return what the cells look like where nine in ten look alike: dates, percentages, …"""
-        for name, pattern in _SHAPES.items():
+        for name, pattern in SHAPES.items():
             alike = sum(pattern.fullmatch(word) is not None for word in self.others)
             # numbers with commas and limits stand among whole numbers
             given = len(self.others) + (0 if name in ("numbers with commas", "limits") else len(self.numbers))

@@ -150,6 +150,23 @@ def squared_gradient_norms(inputs: list[Any], deltas: list[Any], weights: Weight
     return total
 
 
+def straight_through(points: Any, u: Any, layout: Layout) -> Any:
+    """Points whose categories are drawn from their probabilities, through which gradients pass unchanged.
+
+    ``u``: uniform numbers, shape (n, groups). Source: Bengio, Léonard and Courville (2013).
+    """
+    if not layout.groups:
+        return points
+    k, sizes = layout.n_numeric, [stop - start for start, stop in layout.groups]
+    member = np.repeat(np.eye(len(sizes), dtype=np.float32), sizes, axis=0)
+    # Sum of the probabilities of a group up to each category, by one product for all groups.
+    upto, p = np.triu(member @ member.T), points[:, k:]
+    above, below = tf.matmul(p, upto), tf.matmul(p, upto - np.eye(len(upto), dtype=np.float32))
+    u = tf.matmul(u, member, transpose_b=True)
+    hard = tf.cast((u <= above) & (u > below), tf.float32)
+    return tf.concat([points[:, :k], p + tf.stop_gradient(hard - p)], axis=1)
+
+
 def centred(points: Any, layout: Layout, scale: tuple[float, ...] | None) -> Any:
     """``(points - layout.center) * scale``, of arrays or tensors: the points of `Domain.from_layout`."""
     moved = points - layout.center.astype(np.float32)

@@ -32,7 +32,14 @@ from dpsynth.errors import RunError
 from dpsynth.privacy.noise import STEP, check_exact, with_noise
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
-from dpsynth.wgan.algorithm import TensorOps, adam, adam_start, critic_pass, weighted_gradient
+from dpsynth.wgan.algorithm import (
+    TensorOps,
+    adam,
+    adam_start,
+    critic_pass,
+    straight_through,
+    weighted_gradient,
+)
 from dpsynth.wgan.networks import MatchedPoints, Weights, reflected, unit_cube
 from dpsynth.wgan.norms import spectral_norm_bound
 from dpsynth.wgan.precision import full_precision
@@ -403,15 +410,5 @@ class _Matching:
         k = layout.n_numeric
         noise = self.settings.jitter * tf.random.stateless_normal([n, k], seed)
         numeric = reflected(points[:, :k] + noise, tf)
-        if not layout.groups:
-            return numeric
-        p, sizes = points[:, k:], [stop - start for start, stop in layout.groups]
-        member = np.repeat(np.eye(len(sizes), dtype=np.float32), sizes, axis=0)
-        # Sum of the probabilities of a group up to each category, by one product for all groups.
-        upto = np.triu(member @ member.T)
-        above = tf.matmul(p, tf.constant(upto))
-        below = tf.matmul(p, tf.constant(upto - np.eye(len(upto), dtype=np.float32)))
-        u = tf.random.stateless_uniform([n, len(sizes)], seed + tf.constant([1, 0]))
-        u = tf.matmul(u, tf.constant(member), transpose_b=True)
-        hard = tf.cast((u <= above) & (u > below), tf.float32)
-        return tf.concat([numeric, p + tf.stop_gradient(hard - p)], axis=1)
+        u = tf.random.stateless_uniform([n, len(layout.groups)], seed + tf.constant([1, 0]))
+        return straight_through(tf.concat([numeric, points[:, k:]], axis=1), u, layout)

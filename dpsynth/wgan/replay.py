@@ -21,8 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from dpsynth.errors import RunError
-from dpsynth.table.encoder import Layout
-from dpsynth.wgan.algorithm import NoiseScales, State, Step, TensorOps, adam, adam_start
+from dpsynth.wgan.algorithm import NoiseScales, State, Step, TensorOps, adam, adam_start, straight_through
 from dpsynth.wgan.networks import Weights, generator_pass, unflatten
 from dpsynth.wgan.theorems import Activation
 
@@ -65,23 +64,6 @@ def stacked_gradients(weights: Weights, x: Any, activation: Activation) -> Any:
         if bias is not None:
             parts.append(tf.reduce_sum(delta, axis=1))
     return tf.concat(parts, axis=1) / n
-
-
-def straight_through(points: Any, u: Any, layout: Layout) -> Any:
-    """Points whose categories are drawn from their probabilities, through which gradients pass unchanged.
-
-    ``u``: uniform numbers, shape (n, groups). Source: Bengio, Léonard and Courville (2013).
-    """
-    if not layout.groups:
-        return points
-    k, sizes = layout.n_numeric, [stop - start for start, stop in layout.groups]
-    member = np.repeat(np.eye(len(sizes), dtype=np.float32), sizes, axis=0)
-    # Sum of the probabilities of a group up to each category, by one product for all groups.
-    upto, p = np.triu(member @ member.T), points[:, k:]
-    above, below = tf.matmul(p, upto), tf.matmul(p, upto - np.eye(len(upto), dtype=np.float32))
-    u = tf.matmul(u, member, transpose_b=True)
-    hard = tf.cast((u <= above) & (u > below), tf.float32)
-    return tf.concat([points[:, :k], p + tf.stop_gradient(hard - p)], axis=1)
 
 
 @dataclass(frozen=True)

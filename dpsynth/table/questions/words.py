@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dpsynth.table.cells import number
+from dpsynth.table.cells import SHAPES, number
 from dpsynth.table.questions.seen import SeenColumn, SeenTable
 from dpsynth.table.remarks import Answer, Remark
 
@@ -18,7 +18,6 @@ _MARKED = re.compile(
     r"[^\w\s.,'’-]{0,2}\s?-?\d[\d.,'’ \u00a0\u202f]*\s?(?:%|[^\W\d_]{1,5}(?:/[^\W\d_]{1,3})?|[^\w\s])?"
 )
 _TWO = re.compile(r"\d{1,3}(?:\.\d+)?\s*[/x]\s*\d{1,3}(?:\.\d+)?")
-_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?")
 _SEPARATOR = re.compile(r"\s*[;|]\s*|,\s*(?=[A-Za-z])")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
 #: share of cells that must look alike, plain numbers beside them or not, and of those that do without
@@ -96,7 +95,7 @@ _FORMS = (
     (
         "time_of_day",
         "times of day. Write them as numbers in the table, such as minutes after midnight",
-        _TIME.fullmatch,
+        SHAPES["times of day"].fullmatch,
     ),
     (
         "two_numbers",
