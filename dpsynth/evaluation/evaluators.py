@@ -89,9 +89,8 @@ def evaluate(
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : TableSchema
-        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. If patients
-        have several rows, the tables hold rows. Both levels (:func:`dpsynth.patients.patient_table`) and rows
-        are compared. A record is then a patient.
+        Columns of all tables. If patients have several rows, the tables hold rows. Both levels
+        (:func:`dpsynth.patients.patient_table`) and rows are compared. A record is then a patient.
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them, utility is not measured, and
         memorisation cannot be distinguished from coincidence.

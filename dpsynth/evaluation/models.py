@@ -48,8 +48,10 @@ def check_outcome(schema: Schema, outcome: str) -> None:
     column = schema.column(outcome)
     if len(schema) < 2:
         raise InputError(f"outcome {outcome!r} is the only column: there is nothing to predict it from")
-    if column.is_date:
-        raise InputError(f"outcome {outcome!r} is a date. Declare a number of days as a derived column")
+    if column.written_apart:
+        raise InputError(
+            f"outcome {outcome!r} is a {column.kind}. Declare a number of days as a derived column"
+        )
     if not column.is_numeric and len(column.categories) < 2:
         only = column.categories[0]
         raise InputError(f"outcome {outcome!r} has the category {only!r} only: there is nothing to predict")

@@ -7,8 +7,8 @@ because it increases. All this is read from private records, so it is unreviewed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,14 @@ from dpsynth.table.dictionaries.dictionary import Dictionary
 from dpsynth.table.draft import draft_column, is_text
 from dpsynth.table.drafts import Draft
 from dpsynth.table.identity import identities, is_person, named_identifier, spellings, tokens
-from dpsynth.table.inference import asked_about, draft_columns, with_answers
-from dpsynth.table.remarks import LeftOut, Remark, Remarks
+from dpsynth.table.inference import (
+    asked_about,
+    draft_columns,
+    unanswered,
+    with_answers,
+    with_own_words,
+)
+from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks
 
 _TIMES = {"day", "days", "date", "time", "datetime", "timestamp", "charttime", "admittime", "visit", "seq"}
 _TIMES |= {"week", "weeks", "month", "months", "year", "years", "sequence", "order", "age"}
@@ -39,6 +45,10 @@ _MOST, _ENOUGH = (2, 5, 10, 20, 50, 100), 0.99
 _SLIPS = 0.01
 #: share of steps from a patient's row to the next that increase in a column of times, and steps to say so
 _INCREASING, _FEWEST_STEPS = 0.9, 20
+_N_PUBLIC = (
+    "is the number of patients public, such as one that a publication states? Then write it as n_public. "
+    "Otherwise it is released with noise"
+)
 #: events in the last of several rows from which a terminal column is asked about
 _FEWEST_ENDS = 5
 
@@ -114,7 +124,8 @@ def infer_patient_schema(
         keep = (*keep, *(name for frame in frames.values() for name in dictionary.keeps(frame)))
     remarks: list[Remark] = []
     unreviewed = ["unit"] * (unit is None) + ["most"] + ["order"] * (order is None) + ["per"]
-    unit = unit or _unit(frames, remarks)
+    answered = Answers.of(answers)
+    unit = unit or _unit(frames, remarks, answered)
     for file in [file for file, frame in frames.items() if unit not in frame]:
         remarks.append(Remark(None, "left out", f"{file} has no column {unit!r}"))
         del frames[file]
@@ -124,11 +135,12 @@ def infer_patient_schema(
         frames[file] = frame = frame.assign(**{unit: ids.where(ids != "", None)})
         if copies := int(frame.duplicated().sum()):
             text = "are exact copies of earlier ones. Remove those that are slips"
-            remarks.append(Remark(None, "question", f"rows of {file or 'the table'} {text}", f"{copies:,}"))
+            rows = f"rows of {file or 'the table'} {text}"
+            remarks.append(Remark(None, "question", rows, f"{copies:,}", "copies"))
     events = {file: frame for file, frame in frames.items() if frame[unit].duplicated().any()}
     if not events:
         raise of_records(f"no value of {unit!r} repeats, so no patient has several rows")
-    orders = _orders(events, unit, order, remarks)
+    orders = _orders(events, unit, order, remarks, answered)
     order = order or next(iter(orders.values()))
     for file, own in orders.items():
         if own != order and order in events[file]:
@@ -137,7 +149,6 @@ def infer_patient_schema(
                 f"order (--order), or fill the empty cells of {order!r}"
             )
     events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
-    answered = Answers.of(answers)
     drafting = _Drafting(unit, order, outcome, keep, missing_words, progress, remarks, orders, answered)
     drafting.times({file: frame[order] for file, frame in events.items()})
     # What visits may repeat is read from a file of one row for each patient.
@@ -148,7 +159,7 @@ def infer_patient_schema(
         drafting.rows(file, frame)
     drafting.without_bare(events)
     columns = drafting.finished()
-    if outcome is not None and outcome not in drafting.per_patient:
+    if outcome is not None and outcome not in (*drafting.per_patient, *drafting.terminal):
         raise of_records(
             f"the outcome {outcome!r} must have one value for each patient, and it changes from row to row. "
             "Draft without an outcome. Then declare it as over_time: terminal, if it ends a patient's rows"
@@ -170,6 +181,7 @@ def infer_patient_schema(
         most=most,
         columns=tuple(columns),
         per_patient=tuple(drafting.per_patient),
+        terminal=tuple(drafting.terminal),
         n_public=n_public,
         name=name,
         files=tuple(drafting.files),
@@ -179,8 +191,15 @@ def infer_patient_schema(
         constraints=tuple(drafting.rules),
     )
     schema, suggestions = with_answers(schema, asked_about(schema), answered)
-    made = Draft(schema, (*remarks, *suggestions))
-    return made if dictionary is None else dictionary.declared(made)
+    if n_public is None:
+        remarks.append(Remark(None, "question", _N_PUBLIC, question="n_public", sets="n_public"))
+    schema, asked_for = with_own_words(schema, [remark for remark in remarks if remark.sets], answered)
+    settled = {str(one["question"]) for one in answered.given if one.get("answer") is not None}
+    unsettled = tuple(name for name in schema.rows_unreviewed if name not in settled)
+    schema = schema.model_copy(update={"rows_unreviewed": unsettled})
+    rest = [remark for remark in remarks if not remark.sets]
+    made = Draft(schema, (*unanswered(rest, answered), *suggestions, *asked_for))
+    return made if dictionary is None else dictionary.declared(made, *frames.values())
 
 
 @dataclass
@@ -199,6 +218,7 @@ class _Drafting:
     answered: Answers
     columns: dict[str, Column] = field(default_factory=dict)
     per_patient: list[str] = field(default_factory=list)
+    terminal: list[str] = field(default_factory=list)
     files: list[PatientFile] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
     rules: list[str] = field(default_factory=list)
@@ -231,7 +251,9 @@ class _Drafting:
         empty = int(values.isna().sum())
         if empty:
             text = "orders the rows, so it may not be missing. Fill these cells, or remove their rows"
-            self.remarks.append(Remark(self.order, "question", text, f"{empty:,} empty cells"))
+            self.remarks.append(
+                Remark(self.order, "question", text, f"{empty:,} empty cells", "missing_order")
+            )
         kept = tuple(name for name in column.unreviewed if name != "missing")
         self.columns[self.order] = column.model_copy(update={"missing": False, "unreviewed": kept})
 
@@ -244,12 +266,13 @@ class _Drafting:
         """Draft a table or file that has several rows for a patient."""
         own = frame.drop(columns=[self.unit, self.order])
         long = _long_form(own)
-        if long is not None and file:
-            self._items(file, frame, *long)
+        if long is not None and file and self._items(file, frame, *long):
             return
-        if long is not None:
+        if long is not None and not file:
             text = "seem to be names of values and values. Then draft the folder of this file, not the file"
-            self.remarks.append(Remark(None, "question", f"{long[0]} and {long[1]} {text}"))
+            self.remarks.append(
+                Remark(None, "question", f"{long[0]} and {long[1]} {text}", question="long_table")
+            )
         constant = self._constant(own, frame[self.unit])
         firsts = frame.groupby(self.unit, sort=False)[constant].first() if constant else pd.DataFrame()
         self.per_patient += (same := self._drafted(firsts, file))
@@ -273,7 +296,14 @@ class _Drafting:
                 text = "stands in a patient's last row alone: is it over_time: terminal, such as a death?"
                 more = " Rows of the patient after it are then not used"
                 counts = f"{column.categories[1]!r} of {ends:,} patients with several rows"
-                self.remarks.append(Remark(name, "question", text + more, counts))
+                answers = (
+                    Answer("terminal", "it ends a patient's rows"),
+                    Answer("row", "a value of each row, as drafted"),
+                )
+                asked = Remark(name, "question", text + more, counts, "terminal", answers)
+                self.remarks.append(asked)
+                chosen = self.answered.chosen(asked)
+                self.terminal += [name] if chosen is answers[0] else []
 
     def ordered(self, values: pd.Series) -> np.ndarray:
         """Values that order rows as numbers, equal where they say the same: 7 and 7.0, or one date."""
@@ -337,18 +367,27 @@ class _Drafting:
         self.columns |= columns
         return [*columns]
 
-    def _items(self, file: str, frame: pd.DataFrame, item: str, value: str) -> None:
-        """Draft each item of a file in long form as a column."""
+    def _items(self, file: str, frame: pd.DataFrame, item: str, value: str) -> bool:
+        """Draft each item of a file in long form as a column, unless the owner says that it has none."""
+        answers = (
+            Answer("items", "each is a column"),
+            Answer("columns", f"{item} and {value} are columns of their own"),
+        )
+        text = f"{file}: each {item} is a column, whose values stand in {value}. Is it so?"
+        asked = Remark(None, "question", text, "", "items", answers, file)
+        if self.answered.chosen(asked) is answers[1]:
+            self.remarks.append(asked)
+            return False
         for other in frame.columns.drop([self.unit, self.order, item, value]):
             self.remarks.append(Remark(str(other), "left out", f"stands beside the values of {file}"))
         names: list[str] = []
         for name, values in frame[value].groupby(cell_texts(frame[item])):
             names += self._drafted(values.rename(str(name)).to_frame(), file, changing=True) if name else []
         if names:
-            text = f"each {item} is a column, whose values stand in {value}. Is it so?"
-            self.remarks.append(Remark(None, "question", f"{file}: {text}"))
+            self.remarks.append(asked)
             own = self._own(file)
             self.files.append(PatientFile(name=file, columns=tuple(names), item=item, value=value, order=own))
+        return True
 
     def _constant(self, frame: pd.DataFrame, unit: pd.Series) -> list[str]:
         """Columns with one value for each patient, apart from slips."""
@@ -360,16 +399,22 @@ class _Drafting:
             changed = int((groups.min() < groups.max()).sum())
             if not several or changed > _SLIPS * several:
                 continue
-            found.append(str(name))
             if changed:
                 text = "has one value for each patient, with exceptions, where the first is used. Is it so?"
-                self.remarks.append(
-                    Remark(str(name), "question", text, f"{changed:,} of {several:,} patients")
+                answers = (
+                    Answer("patient", "one value for each patient, as drafted"),
+                    Answer("row", "it changes from row to row"),
                 )
+                counts = f"{changed:,} of {several:,} patients"
+                asked = Remark(str(name), "question", text, counts, "per_patient", answers)
+                self.remarks.append(asked)
+                if self.answered.chosen(asked) is answers[1]:
+                    continue
+            found.append(str(name))
         return found
 
 
-def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark]) -> str:
+def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark], answered: Answers) -> str:
     """The column that identifies a patient: in most files, and with values that repeat."""
     files: dict[str, list[pd.Series]] = {}
     for frame in frames.values():
@@ -381,18 +426,29 @@ def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark]) -> str:
             "no column with a name such as patient_id repeats its values. Name the one with unit (--unit)"
         )
     chosen = max(candidates, key=lambda name: len(files[name]))
+    candidates.sort(key=lambda name: name != chosen)
     rows = pd.concat([own for own in files[chosen] if own.duplicated().any()])
     rows = rows[rows != ""]
-    others = [name for name in candidates if name != chosen]
-    asked = f" Other candidates, for unit or --unit: {few(others)}." if others else ""
-    text = "identifies patients, who are then protected with all rows. Is it so?"
+    asked = f" Other candidates, for unit or --unit: {few(candidates[1:])}." if candidates[1:] else ""
+    text = f"{chosen} identifies patients, who are then protected with all rows. Is it so?"
     counts = f"{len(rows):,} rows of {rows.nunique():,} patients"
-    remarks.append(Remark(chosen, "question", text + asked, counts))
-    return chosen
+    return _picked(Remark(None, "question", text + asked, counts, "unit"), candidates, remarks, answered)
+
+
+def _picked(asked: Remark, columns: Sequence[str], remarks: list[Remark], answered: Answers) -> str:
+    """The column that an answer names, the first one without an answer."""
+    answers = (Answer(columns[0], "as drafted"), *(Answer(name, "this one") for name in columns[1:]))
+    remarks.append(asked := replace(asked, answers=answers))
+    chosen = answered.chosen(asked)
+    return chosen.word if chosen else columns[0]
 
 
 def _orders(
-    events: Mapping[str, pd.DataFrame], unit: str, order: str | None, remarks: list[Remark]
+    events: Mapping[str, pd.DataFrame],
+    unit: str,
+    order: str | None,
+    remarks: list[Remark],
+    answered: Answers,
 ) -> dict[str, str]:
     """The column of each file that orders its rows: by its name, or because it increases.
 
@@ -421,11 +477,10 @@ def _orders(
                 f"no column{where} seems to order the rows of a patient. {how}, such as a day or the number "
                 "of a visit"
             )
-        name = max(found, key=lambda each: found[each])
-        rest = [each for each in found if each != name]
-        asked = f" Other candidates, for order or --order: {few(rest)}." if rest else ""
-        whose = "a patient" if common else file
-        remarks.append(Remark(name, "question", f"orders the rows of {whose}. Is it so?{asked}"))
+        names = sorted(found, key=lambda each: found[each], reverse=True)
+        asked = f" Other candidates, for order or --order: {few(names[1:])}." if names[1:] else ""
+        text = f"{names[0]} orders the rows of {'a patient' if common else file}. Is it so?{asked}"
+        name = _picked(Remark(None, "question", text, "", "order", (), file), names, remarks, answered)
         chosen |= dict.fromkeys(events, name) if common else {file: name}
     return chosen
 
@@ -493,5 +548,5 @@ def _most(events: Mapping[str, pd.DataFrame], drafting: _Drafting) -> int:
         f"at most {most} rows of a patient are used, and {int((counts > most).sum()):,} patients have more. "
         "How many are plausible? Write that number as most"
     )
-    drafting.remarks.append(Remark(None, "question", text))
+    drafting.remarks.append(Remark(None, "question", text, question="most", sets="most"))
     return most

@@ -335,7 +335,7 @@ class EffectsModel:
                     "days as a derived column, and name that"
                 )
         if self.kind == "linear":
-            if not outcome.is_numeric:
+            if not outcome.is_numeric or outcome.written_apart:
                 raise InputError(
                     f"the outcome {self.outcome!r} of a linear model must be numeric, "
                     f"got kind {outcome.kind!r}"

@@ -159,7 +159,7 @@ def changed(name: str, column: Column | None, fields: Mapping[str, Any]) -> Colu
     made: dict[str, Any] = {}
     if column is not None:
         made = {field: getattr(column, field) for field in column.unreviewed}
-        if column.is_date:
+        if column.written_apart:
             made |= dict(zip(("lower", "upper"), map(column.shown, column.bounds), strict=True))
         kind = fields.get("kind", column.kind)
         if KINDS[kind].level != KINDS[column.kind].level or KINDS[kind].written_apart != column.written_apart:

@@ -91,15 +91,15 @@ class Column(BaseModel):
     ----------
     name : str
         As in the table's header.
-    kind : {"continuous", "integer", "date", "datetime", "ordinal", "categorical", "binary"}
-        The first four are numeric. Ordinal categories have an order.
+    kind : {"continuous", "integer", "date", "datetime", "time", "ordinal", "categorical", "binary"}
+        The first five are numeric. Ordinal categories have an order.
     lower, upper : float
         Public bounds, in the column's unit. Required for numeric columns, refused for others. Values outside
         are clipped. Those of dates are given as dates or ISO text. They are kept as days since 1970-01-01,
-        those of a datetime as seconds.
+        those of a datetime as seconds. Those of a time of day are text such as ``13:05``, kept as seconds.
     step : float, optional
         Released values lie on ``lower + k * step``. Integers have step 1 by default, dates 1 day, datetimes
-        60 seconds. ``upper - lower`` must be a whole number of steps.
+        and times 60 seconds. ``upper - lower`` must be a whole number of steps.
     decimals : int, optional
         The same as ``step = 10**-decimals``. Give one or the other.
     scale : {"linear", "log"}
@@ -108,7 +108,9 @@ class Column(BaseModel):
     cells : int, optional
         Public number of histogram cells of a numeric column.
     format : str, optional
-        How a table writes the dates of a column, as in ``"%d/%m/%Y"``. ISO text is read as well.
+        How a table writes the dates of a column, as in ``"%d/%m/%Y"``. ISO text is read as well. Or how it
+        writes numbers, by an example such as ``"1.234,5"`` or ``"$1,234.50"``
+        (`dpsynth.table.kinds.number_format`).
     cycles : tuple of {"weekday", "month", "hour"}
         Noisy counts of a column of dates, besides its histogram. Samples have the same shares.
     categories : tuple of str, int, bool or float

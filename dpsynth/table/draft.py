@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from dpsynth.errors import SchemaError
 from dpsynth.table import identity
-from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes
+from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes, number, spoken
 from dpsynth.table.column import Column
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.kinds.category import CategoryMatcher
@@ -36,7 +36,7 @@ _LOG_RATIO = 50.0
 _FAR = 50.0
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
-    "times of day": "Write them as numbers, such as minutes after midnight, or together with their date",
+    "times of day": "Write them all alike, such as 13:05",
     "dates with years of two digits": "Write years of four digits, such as 2010-01-31",
     "dates": "Write them all alike, such as 2010-01-31",
     "hexadecimal numbers": "Write them as decimal numbers if they are measurements",
@@ -99,6 +99,36 @@ def draft_column(
     return column
 
 
+def fields_as(values: pd.Series, kind: str, pattern: str | None = None) -> dict[str, Any]:
+    """Bounds, or categories, of cells that a dictionary says are of this kind, whatever they look like.
+
+    ``pattern`` is the form of dates. Raises `LeftOut` if the cells are of another kind.
+    """
+    present = values.dropna()
+    said = Remarks(str(values.name))
+    if KINDS[kind].seconds is not None:
+        if _is_dates(values):
+            moments = series_moments(present, "datetime")
+        else:
+            moments = text_moments(present.map(spoken), "datetime", pattern)
+        if not len(moments) or np.isnan(moments).any():
+            raise LeftOut(f"holds cells that are no dates{f' in the form {pattern}' if pattern else ''}")
+        found = date_fields(said, moments)
+        return {end: found[end][: 10 if kind == "date" else None] for end in ("lower", "upper")}
+    if KINDS[kind].level == "numeric":
+        numbers = pd.to_numeric(present, errors="coerce").to_numpy(np.float64)
+        if not np.isfinite(numbers).any() or np.ptp(numbers[np.isfinite(numbers)]) == 0:
+            raise LeftOut("holds no two different numbers, which would give limits")
+        numbers = numbers[np.isfinite(numbers)]
+        ends = {"lower": float(numbers.min()), "upper": float(numbers.max())}
+        whole = bool(np.all(numbers == np.rint(numbers)))
+        decimals = None if kind == "integer" else 0 if whole else _decimals(np.unique(numbers))
+        return ends if decimals is None else {**ends, "decimals": decimals}
+    words = {spoken(cell): cell for cell in present.unique()}
+    numbers_only = all(number(word) is not None for word in words)
+    return {"categories": tuple(sorted(words, key=lambda w: (float(w) if numbers_only else 0.0, w)))}
+
+
 #: what a draft asks of each list of categories or codes
 PUBLIC_LIST = (
     "is this list public, from a data dictionary say, and not a list of what occurs in the records? Then "
@@ -159,7 +189,7 @@ def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | N
         if not numbers.size:
             raise LeftOut("holds no finite number")
     whole = pd.api.types.is_integer_dtype(values.dtype)
-    return {**_number_fields(said, numbers, whole, kept, outcome), "missing": missing}
+    return {**number_fields(said, numbers, whole, kept, outcome), "missing": missing}
 
 
 def _text_fields(
@@ -171,7 +201,7 @@ def _text_fields(
         if cells.others:
             said.slips(cells.n_others, cells.rows(cells.others, LISTED), "number")
         numbers = np.repeat(list(cells.numbers.values()), [cells.counts[word] for word in cells.numbers])
-        fields = _number_fields(said, numbers, cells.written_whole, kept, outcome)
+        fields = number_fields(said, numbers, cells.written_whole, kept, outcome)
         return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
     for kind in KINDS.values() if outcome != said.column else ():
         if (found := kind.drafted(said, cells)) is not None:
@@ -219,9 +249,10 @@ def _text_fields(
     return {**_category_fields(said, "categorical", words, n, kept), "missing": missing}
 
 
-def _number_fields(
+def number_fields(
     said: Remarks, numbers: np.ndarray, written_whole: bool, kept: bool, outcome: str | None
 ) -> dict[str, Any]:
+    """Fields of a column of these numbers, shape (n,). Raises `LeftOut` if they are none to be modelled."""
     distinct, counts = np.unique(numbers, return_counts=True)
     n, n_distinct = len(numbers), len(distinct)
     whole = bool(np.all(distinct == np.rint(distinct)))

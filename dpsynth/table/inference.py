@@ -186,7 +186,7 @@ def infer_schema(
     whole = [number] * (n_public is None) + [Remark(None, "question", _UNIT, question="row", sets="unit")]
     schema, whole = with_own_words(schema, whole, answered)
     made = Draft(schema, (*unanswered(remarks, answered), *suggestions, *_codes(schema), *whole))
-    return made if dictionary is None else dictionary.declared(made)
+    return made if dictionary is None else dictionary.declared(made, chosen)
 
 
 def with_answers(
@@ -204,7 +204,7 @@ def with_answers(
             for one in schema.columns
         )
         rules = (*schema.constraints, *answer.rules)
-        schema = type(schema)(**{**dict(schema), "columns": columns, "constraints": rules})
+        schema = schema.with_fields(columns=columns, constraints=rules)
     return schema, left
 
 
@@ -218,7 +218,7 @@ def with_own_words(
         if word is None:
             left.append(remark)
         else:
-            schema = type(schema)(**{**dict(schema), remark.sets: word})
+            schema = schema.with_fields(**{remark.sets: word})
     return schema, left
 
 

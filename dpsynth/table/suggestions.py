@@ -115,14 +115,14 @@ class Suggestion:
         A computed column may be missing if an input may be.
         """
         if self.column is None:
-            return Schema(**{**dict(schema), "constraints": (*schema.constraints, text)})
+            return schema.with_fields(constraints=(*schema.constraints, text))
         changed: dict[str, Any] = {"derived": text}
         if self.needs_missing(schema):
             changed["missing"] = True
         columns = tuple(
             one.model_copy(update=changed if one.name == self.column else None) for one in schema.columns
         )
-        return Schema(**{**dict(schema), "columns": columns})
+        return schema.with_fields(columns=columns)
 
     def needs_missing(self, schema: TableSchema) -> bool:
         """Whether the computed column must be allowed to be missing, since an input may be."""
@@ -179,7 +179,7 @@ class _Named:
     @property
     def number(self) -> bool:
         """Whether the column holds numbers that are no dates."""
-        return self.column.is_numeric and not self.column.is_date
+        return self.column.is_numeric and not self.column.written_apart
 
     @property
     def added(self) -> bool:

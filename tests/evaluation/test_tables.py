@@ -73,21 +73,13 @@ def test_an_evaluation_says_what_it_read() -> None:
 @pytest.mark.parametrize("dtypes", ["categories", "text", "arrow", "floats"])
 def test_a_table_of_another_generator_is_read_as_it_is_meant(dtypes: str) -> None:
     """Catches a table that is refused, or read as other values, for its order of columns or its dtypes."""
-    known = {
-        "age": {"lower": 0, "upper": 110},
-        "sex": {"categories": ("F", "M")},
-        "stage": {"categories": (1, 2)},
-    }
-    sdtypes = {
-        "id": "id",
-        "age": "numerical",
-        "sex": "categorical",
-        "stage": "categorical",
-        "died": "boolean",
-    }
-    metadata = {"columns": {name: {"sdtype": sdtype} for name, sdtype in sdtypes.items()}}
-    metadata["columns"]["age"]["computer_representation"] = "Int64"
-    schema = Schema.from_sdv(metadata, known=known, outcome="died")
+    columns = (
+        Column(name="age", kind="integer", lower=0, upper=110),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="stage", kind="binary", categories=(1, 2)),
+        Column(name="died", kind="binary", categories=(False, True)),
+    )
+    schema = Schema(columns=columns, outcome="died", ignored=("id",))
     plain = pd.DataFrame(
         {"age": [31, 58, 44], "sex": ["F", "M", "F"], "stage": [1, 2, 2], "died": [True, False, False]}
     )

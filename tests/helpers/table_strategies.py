@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import SchemaError
 from dpsynth.table.column import Column
+from dpsynth.table.kinds import KINDS
 from dpsynth.table.schema import Schema
 
 # words that YAML 1.1, pandas and the csv module each like to take for something else
@@ -72,7 +73,7 @@ def columns(draw, name: str, most_categories: int = 6) -> Column:
         "name": name,
         "kind": kind,
         "missing": draw(st.booleans()),
-        "unit": draw(st.none() | words),
+        "unit": draw(st.none() | words.filter(lambda word: word not in KINDS)),
         "description": draw(st.none() | st.text(max_size=12)),
     }
     if kind in ("continuous", "integer"):

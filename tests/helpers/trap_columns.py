@@ -170,7 +170,6 @@ def _numbers(rng: np.random.Generator) -> Trapped:
         swiss="number_marks",
         narrow="number_marks",
         ferritin="missing_word",
-        seen_at="time_of_day",
         troponin="below_detection",
         ejection="number_marks",
         age_band="ordered_bands",

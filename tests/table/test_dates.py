@@ -301,17 +301,6 @@ def test_a_draft_finds_dates_and_their_format():
     assert limits_of_data(draft.schema, read)["iso"] == ("lower", "upper")
 
 
-def test_sdv_metadata_of_dates():
-    """Catches a datetime that loses its format, and bounds of records that count as public."""
-    metadata = {"columns": {"came": {"sdtype": "datetime", "datetime_format": "%d/%m/%Y"}}}
-    table = pd.DataFrame({"came": ["03/04/2012", "25/12/2012"]})
-    found = Schema.from_sdv(metadata, table)["came"]
-    assert (found.kind, found.format, found.unreviewed) == ("date", "%d/%m/%Y", ("lower", "upper", "missing"))
-    assert found.allowed == "2012-04-03 to 2012-12-25"
-    known = {"came": {"lower": "2010-01-01", "upper": "2019-12-31"}}
-    assert Schema.from_sdv(metadata, known=known)["came"].unreviewed == ()
-
-
 def test_a_date_may_be_a_code_of_its_own() -> None:
     """9999-12-31 for "still insured", which stretches the bounds by eight thousand years or is missing."""
     ends = Column(name="end", kind="date", lower="2010-01-01", upper="2020-12-31", special=("9999-12-31",))

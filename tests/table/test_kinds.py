@@ -21,25 +21,25 @@ from dpsynth.table.kinds.number import Number
 from dpsynth.table.remarks import Remarks
 
 
-class TimeOfDay(Number):
-    """Minutes since midnight, which tables hold as text such as 13:05."""
+class Weeks(Number):
+    """Days of a pregnancy, which tables hold as weeks and days such as 32+4."""
 
     refused = dict.fromkeys(("decimals", "special", "scale", "unit", "format", "cycles", "categories"), "")
     default_step = 1.0
     written_apart = True
-    number_unit = difference_unit = "minutes"
+    number_unit = difference_unit = "days"
 
     def normal(self, fields: dict[str, Any]) -> dict[str, Any]:
-        ends = {end: _minutes(fields[end]) for end in ("lower", "upper") if isinstance(fields.get(end), str)}
+        ends = {end: _days(fields[end]) for end in ("lower", "upper") if isinstance(fields.get(end), str)}
         return {**fields, **ends}
 
     def numbers(self, column: Fields, cells: pd.Series) -> Floats:
         codes, uniques = distinct_cells(cells)
-        return np.array([*map(_minutes, uniques), np.nan])[codes]
+        return np.array([*map(_days, uniques), np.nan])[codes]
 
     def read(self, column: Fields, cells: pd.Series, present: np.ndarray) -> Floats:
         numbers = self.numbers(column, cells)
-        refuse_cells(column, present & np.isnan(numbers), cells, "is no time of day such as 13:05")
+        refuse_cells(column, present & np.isnan(numbers), cells, "is no age such as 32+4")
         return numbers
 
     def code(self, column: Fields, values: pd.Series) -> Floats:
@@ -53,45 +53,45 @@ class TimeOfDay(Number):
         return TEXT_DTYPE
 
     def shown(self, number: float, figures: int = 6) -> str:
-        return f"{int(number) // 60:02}:{int(number) % 60:02}"
+        return f"{int(number) // 7}+{int(number) % 7}"
 
     def written_as_numbers(self, column: Fields) -> bool:
         return False
 
     def data_type(self, column: Fields) -> str:
-        return "Time"
+        return "Duration"
 
     def drafted(self, said: Remarks, cells: TextCells) -> dict[str, Any] | None:
-        if cells.shape() != "times of day":
+        if not cells.others or any(np.isnan(_days(word)) for word in cells.others):
             return None
         return {"kind": self.name, "lower": min(cells.others), "upper": max(cells.others)}
 
 
-def _minutes(text: Any) -> float:
-    hour, _, minute = str(text).partition(":")
-    return float(hour) * 60 + float(minute) if hour.isdigit() and minute.isdigit() else np.nan
+def _days(text: Any) -> float:
+    weeks, _, days = str(text).partition("+")
+    return float(weeks) * 7 + float(days) if weeks.isdigit() and days.isdigit() else np.nan
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one line where kinds are listed."""
-    monkeypatch.setitem(KINDS, "time", TimeOfDay("time"))
+    monkeypatch.setitem(KINDS, "weeks", Weeks("weeks"))
 
 
 @pytest.fixture
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     died = rng.random(3000) < 0.3
-    minutes = np.clip(np.where(died, rng.normal(300, 60, 3000), rng.normal(840, 120, 3000)), 0, 1439)
-    admitted = [None if rng.random() < 0.05 else f"{int(m) // 60:02}:{int(m) % 60:02}" for m in minutes]
-    return pd.DataFrame({"admitted": admitted, "age": rng.integers(18, 91, 3000), "died": died})
+    days = np.clip(np.where(died, rng.normal(220, 14, 3000), rng.normal(275, 9, 3000)), 160, 299)
+    born = [None if rng.random() < 0.05 else f"{int(d) // 7}+{int(d) % 7}" for d in days]
+    return pd.DataFrame({"born": born, "age": rng.integers(18, 48, 3000), "died": died})
 
 
 def described(table: pd.DataFrame) -> Schema:
     """The draft with public bounds in place of those of the records."""
     draft = infer_schema(table, outcome="died").schema
-    assert (draft["admitted"].kind, draft["admitted"].missing) == ("time", True)
-    known = draft["admitted"].model_copy(update={"lower": 0.0, "upper": 1439.0})
+    assert (draft["born"].kind, draft["born"].missing) == ("weeks", True)
+    known = draft["born"].model_copy(update={"lower": 154.0, "upper": 307.0})
     columns = (known, *draft.columns[1:])
     schema = Schema(columns=columns, outcome="died", n_public=len(table)).mark_reviewed()
     return Schema.from_yaml(schema.to_yaml())
@@ -100,14 +100,14 @@ def described(table: pd.DataFrame) -> Schema:
 def test_a_new_kind_is_drafted_read_and_written(toy: None, table: pd.DataFrame) -> None:
     """Catches a step from a table to its codes and back that asks for a kind's name."""
     schema = described(table)
-    assert "lower: 00:00" in schema.to_yaml().replace("'", "")
-    column = schema["admitted"]
-    assert (column.allowed, column.n_values) == ("00:00 to 23:59", 1440)
-    conformed = schema.conform(table).frame["admitted"]
-    assert conformed.isna().equals(table["admitted"].isna())
-    assert (conformed.dropna() == table["admitted"].dropna()).all()
-    with pytest.raises(DataError, match=r"column 'admitted', row 2: '7 pm' is no time of day"):
-        schema.conform(table.assign(admitted=["07:00", "7 pm", *["08:00"] * 2998]))
+    assert "lower: 22+0" in schema.to_yaml().replace("'", "")
+    column = schema["born"]
+    assert (column.allowed, column.n_values) == ("22+0 to 43+6", 154)
+    conformed = schema.conform(table).frame["born"]
+    assert conformed.isna().equals(table["born"].isna())
+    assert (conformed.dropna() == table["born"].dropna()).all()
+    with pytest.raises(DataError, match=r"column 'born', row 2: '8 months' is no age such as"):
+        schema.conform(table.assign(born=["38+2", "8 months", *["40+0"] * 2998]))
 
 
 @pytest.mark.slow
@@ -121,6 +121,6 @@ def test_a_new_kind_goes_through_a_whole_run(toy: None, table: pd.DataFrame, tmp
     asked = {"--data": tmp_path / "d.csv", "--schema": tmp_path / "s.yaml", "--epsilon": 3, "--out": out}
     assert main(["run", *(str(word) for pair in asked.items() for word in pair)]) == 0
     page = (out / "report.md").read_text(encoding="utf-8")
-    assert re.search(r"admitted, median \(quartiles\) \| \d\d:\d\d \(\d\d:\d\d to \d\d:\d\d\)", page)
-    assert re.search(r"admitted \(time\) .* \d+ minutes → \d+ minutes", page)
-    assert '"dataType": "sc:Time"' in (out / "croissant.json").read_text(encoding="utf-8")
+    assert re.search(r"born, median \(quartiles\) \| \d\d\+\d \(\d\d\+\d to \d\d\+\d\)", page)
+    assert re.search(r"born \(weeks\) .* [\d.]+ days → [\d.]+ days", page)
+    assert '"dataType": "sc:Duration"' in (out / "croissant.json").read_text(encoding="utf-8")

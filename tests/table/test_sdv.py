@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.errors import PrivacyError
-from dpsynth.table import Schema, require_reviewed
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.table import Schema, infer_schema, read_dictionary, require_reviewed
 
 COLUMNS = {
     "mrn": {"sdtype": "id", "regex_format": "[0-9]{6}"},
@@ -20,7 +22,7 @@ COLUMNS = {
     "ward": {"sdtype": "categorical"},
     "stage": {"sdtype": "categorical", "order": ["I", "II", "III"]},
     "died": {"sdtype": "boolean"},
-    "seen": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
+    "seen": {"sdtype": "datetime", "datetime_format": "%d/%m/%Y"},
     "note": {"sdtype": "unknown", "pii": True},
     "town": {"sdtype": "city", "pii": True},
 }
@@ -31,14 +33,6 @@ SINGLE = {
     "column_relationships": [],
 }
 MULTI = {"METADATA_SPEC_VERSION": "V1", "tables": {"stays": SINGLE}, "relationships": []}
-KNOWN = {
-    "age": {"lower": 18, "upper": 110, "unit": "years"},
-    "lab": {"lower": 0, "upper": 20, "decimals": 1, "missing": True},
-    "visits": {"kind": "integer", "lower": 0, "upper": 9},
-    "sex": {"categories": ("F", "M")},
-    "ward": {"categories": (1, 2, 3)},
-    "stage": {"categories": ("I", "II", "III")},
-}
 #: as SDV 2.0.0 wrote it of a table, with its bounds and categories
 DETECTED = {
     "tables": {
@@ -105,75 +99,59 @@ def frame(n: int = 60) -> pd.DataFrame:
             "ward": rng.integers(100, 160, n),
             "stage": rng.choice(["I", "II", "III"], n),
             "died": rng.random(n) < 0.5,
-            "seen": "2026-01-01",
+            "seen": np.where(np.arange(n) % 2, "02/01/2026", "01/12/2026"),
             "note": "x",
             "town": "y",
         }
     )
 
 
+def drafted(metadata: dict[str, Any], folder: Path) -> Schema:
+    (folder / "metadata.json").write_text(json.dumps(metadata))
+    return infer_schema(frame(), dictionary=read_dictionary(folder / "metadata.json")).schema
+
+
 @pytest.mark.parametrize("metadata", [SINGLE, MULTI])
-def test_known_fields_make_a_public_schema(metadata, tmp_path) -> None:
-    """Catches a kind that is read wrongly, or an identifier that becomes a column."""
-    (tmp_path / "metadata.json").write_text(json.dumps(metadata))
-    schema = Schema.from_sdv(tmp_path / "metadata.json", known=KNOWN, outcome="died", n_public=60)
-    assert schema == Schema.from_sdv(metadata, known=KNOWN, outcome="died", n_public=60)
+def test_kinds_are_public_and_limits_are_not(metadata: dict[str, Any], tmp_path: Path) -> None:
+    """A kind that is read wrongly, an identifier that becomes a column, a limit of records that is public."""
+    schema = drafted(metadata, tmp_path)
     assert {column.name: column.kind for column in schema.columns} == {
         "age": "integer",
         "lab": "continuous",
-        "visits": "integer",
-        "sex": "binary",
+        "visits": "continuous",
+        "sex": "categorical",
         "ward": "categorical",
         "stage": "ordinal",
         "died": "binary",
+        "seen": "date",
     }
-    assert schema.ignored == ("mrn", "seen", "note", "town") and schema.unreviewed == {}
-    assert schema.name == (None if metadata is SINGLE else "stays")
-    assert schema["stage"].categories == ("I", "II", "III") and schema["age"].unit == "years"
-
-
-def test_what_records_show_is_unreviewed() -> None:
-    """Catches bounds or categories of private records that pass for public ones."""
-    schema = Schema.from_sdv(SINGLE, frame(), known={"age": {"lower": 18, "upper": 110}})
-    told = {column.name: set(column.unreviewed) for column in schema.columns}
-    assert told["age"] == {"missing"}
-    assert told["lab"] >= {"lower", "upper", "decimals", "missing"}
-    assert told["visits"] >= {"kind", "lower", "upper"} and told["sex"] >= {"categories"}
-    assert told["ward"] >= {"categories"} and told["stage"] == {"categories", "missing"}
-    assert told["died"] == {"missing"}
+    assert {*schema.ignored} == {"mrn", "note", "town"}
+    said = {column.name: set(column.unreviewed) for column in schema.columns}
+    assert said["age"] >= {"lower", "upper", "missing"} and "kind" not in said["age"]
+    assert said["lab"] >= {"lower", "upper", "missing"} and said["visits"] >= {"lower", "upper"}
+    assert said["sex"] >= {"categories"} and said["ward"] >= {"categories"}
+    assert said["died"] == {"missing"} and "format" not in said["seen"]
     real = frame()
-    assert (schema["visits"].lower, schema["visits"].upper) == (1, 3)  # few numbers are no codes here
-    assert schema["ward"].categories == tuple(sorted(set(real["ward"])))  # many numbers are codes
-    assert schema["lab"].missing and schema.conform(real).clipped["lab"] == 0
-    with pytest.raises(PrivacyError, match="lab"):
-        require_reviewed(schema)
-    for column in schema.columns:
-        stated = {"kind"} if column.name in ("age", "lab", "stage", "died") else set()
-        stated |= {"kind", "format"} if column.name == "seen" else set()
-        stated |= {"categories"} if column.name == "died" else set()
-        stated |= {"lower", "upper"} if column.name == "age" else set()
-        assert column.model_fields_set - {"name", "unreviewed"} - stated == set(column.unreviewed)
-
-
-def test_what_sdv_read_off_records_is_unreviewed() -> None:
-    """Catches the bounds of version 2, which SDV reads off private records, that pass for public ones."""
-    schema = Schema.from_sdv(DETECTED)
-    kinds = [(column.name, column.kind) for column in schema.columns]
-    assert dict(kinds) == {
-        "age": "integer",
-        "lab": "continuous",
-        "sex": "binary",
-        "grade": "ordinal",
-        "died": "binary",
-    }
-    assert schema["grade"].categories == (1, 2, 3) and schema["lab"].decimals == 1 and schema["lab"].missing
-    assert set(schema["age"].unreviewed) == {"kind", "lower", "upper", "missing"}
-    assert set(schema["lab"].unreviewed) == {"kind", "lower", "upper", "decimals", "missing"}
-    for name in ("sex", "grade", "died"):
-        assert set(schema[name].unreviewed) == {"categories", "missing"}
+    assert (schema["visits"].bounds, schema["visits"].resolution) == ((1, 3), 1.0)  # no codes: SDV says so
+    assert schema["ward"].categories == tuple(map(str, sorted(set(real["ward"]))))  # no numbers either
+    assert schema["stage"].categories == ("I", "II", "III") and schema["stage"].unconfirmed
+    assert schema["seen"].allowed == "2026-01-02 to 2026-12-01"  # day first, as the metadata says
+    assert not any(schema.conform(real).clipped.values())
     with pytest.raises(PrivacyError, match="age"):
         require_reviewed(schema)
-    known = {"lab": {"lower": 0, "upper": 20, "decimals": 1}, "grade": {"categories": (1, 2, 3, 4)}}
-    better = Schema.from_sdv(DETECTED, known=known)
-    assert better["lab"].unreviewed == ("missing", "kind") and better["lab"].upper == 20
-    assert better["grade"].unreviewed == ("missing",) and better["sex"] == schema["sex"]
+
+
+def test_what_sdv_read_off_records_is_not_public(tmp_path: Path) -> None:
+    """The bounds of version 2, which SDV reads off private records, that pass for public ones."""
+    schema = drafted(DETECTED, tmp_path)
+    real = frame()
+    assert schema["age"].bounds == (real["age"].min(), real["age"].max())  # those of this table, unreviewed
+    assert {"lower", "upper"} <= {*schema["age"].unreviewed} & {*schema["lab"].unreviewed}
+    assert "categories" in schema["sex"].unreviewed and schema["died"].categories == (False, True)
+
+
+def test_several_tables_are_refused(tmp_path: Path) -> None:
+    """The first of several tables, taken without a word."""
+    (tmp_path / "m.json").write_text(json.dumps({"tables": {"a": SINGLE, "b": SINGLE}}))
+    with pytest.raises(InputError, match="must describe one table, and it has a, b"):
+        read_dictionary(tmp_path / "m.json")

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.dictionaries import frictionless, labels, redcap
+from dpsynth.table.dictionaries import frictionless, labels, redcap, sdv
 from dpsynth.table.dictionaries.dictionary import Dictionary
 
 #: Readers by the program. Each gives None for a file that is not its own.
 DICTIONARIES: dict[str, Callable[[Path], Dictionary | None]] = {
     "REDCap": redcap.read_redcap,
     "SPSS, Stata or SAS": labels.read_labels,
+    "SDV": sdv.read_sdv,
     "Frictionless": frictionless.read_frictionless,
 }
 

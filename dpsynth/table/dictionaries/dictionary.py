@@ -12,10 +12,11 @@ from dpsynth.errors import InputError, SchemaError
 from dpsynth.table.answers import changed
 from dpsynth.table.cells import spoken
 from dpsynth.table.column import Column
-from dpsynth.table.draft import PUBLIC_LIST
+from dpsynth.table.draft import PUBLIC_LIST, fields_as
 from dpsynth.table.drafts import AnySchema, Draft
 from dpsynth.table.expressions import parse_rule
-from dpsynth.table.remarks import Remark
+from dpsynth.table.kinds import KINDS
+from dpsynth.table.remarks import LeftOut, Remark
 
 #: fields of a column that are lists
 _LISTS = ("categories", "special", "missing_codes", "aliases")
@@ -75,8 +76,8 @@ class Dictionary:
         """Those of a table's columns that it leaves out."""
         return tuple(n for n in names if (one := self.variables.get(n)) and one.left_out)
 
-    def declared(self, draft: Draft[AnySchema]) -> Draft[AnySchema]:
-        """A draft of a table with what the dictionary says in place of what records say.
+    def declared(self, draft: Draft[AnySchema], *frames: pd.DataFrame) -> Draft[AnySchema]:
+        """A draft with what the dictionary says in place of what records, which are in ``frames``, say.
 
         Fields of the dictionary are public, and so is its list of categories or codes if it does not stand
         beside records. All others stay unreviewed. A field that does not fit the others of its column, and a
@@ -89,8 +90,9 @@ class Dictionary:
                 columns.append(column)
                 continue
             try:
-                columns.append(self._with_public(column, one.fields))
-            except (InputError, SchemaError) as problem:
+                cells = next((frame[column.name] for frame in frames if column.name in frame), None)
+                columns.append(self._with_public(column, one.fields, cells))
+            except (InputError, SchemaError, LeftOut) as problem:
                 columns.append(column)
                 text = f"{self.source} describes it in a way that is not used"
                 remarks.append(Remark(column.name, "note", text, str(problem)))
@@ -105,7 +107,7 @@ class Dictionary:
                 except InputError as problem:
                     text = f"a rule of {self.source} is not used"
                     remarks.append(Remark(one.name, "note", text, str(problem)))
-        schema = type(schema)(**{**dict(schema), "constraints": (*schema.constraints, *rules)})
+        schema = schema.with_fields(constraints=(*schema.constraints, *rules))
         left = [
             remark
             for remark in draft.remarks
@@ -122,11 +124,20 @@ class Dictionary:
         ]
         return Draft(schema, (*left, *gone, *remarks, *lists))
 
-    def _with_public(self, column: Column, fields: Mapping[str, Any]) -> Column:
+    def _with_public(self, column: Column, fields: Mapping[str, Any], cells: pd.Series | None) -> Column:
         """A drafted column with the public fields of a dictionary, and the others unreviewed."""
+        kind = KINDS[fields.get("kind", column.kind)]
+        numeric = kind.level == "numeric"
+        needed = ("lower", "upper") if numeric else ("categories",)
+        other = numeric != column.is_numeric or fields.get("format", column.format) != column.format
+        read: dict[str, Any] = {}
+        if other and cells is not None and not all(name in fields for name in needed):
+            read = fields_as(cells, kind.name, fields.get("format"))
+        elif kind.name == "continuous" and column.kind == "integer":
+            read = {"decimals": 0}
         if {"lower", "upper"} <= {*fields}:
             fields = {"scale": None, **fields}  # that of a draft may not fit these limits
-        made = changed(column.name, column, fields)
+        made = changed(column.name, column, {**read, **fields})
         kept = tuple(name for name in made.unreviewed if name not in fields)
         listed = any(fields.get(name) for name in _LISTS) and not kept and not self.beside_records
         return made.model_copy(update={"unreviewed": kept, "reviewed": listed})

@@ -6,6 +6,7 @@ from dpsynth.table.kinds.category import Binary, Nominal, Ordinal
 from dpsynth.table.kinds.date import Date, DateTime
 from dpsynth.table.kinds.kind import Kind
 from dpsynth.table.kinds.number import Integer, Number
+from dpsynth.table.kinds.time_of_day import TimeOfDay
 
 #: each kind by the name that schemas give it
 KINDS: dict[str, Kind] = {
@@ -15,6 +16,7 @@ KINDS: dict[str, Kind] = {
         Integer("integer"),
         Date("date"),
         DateTime("datetime"),
+        TimeOfDay("time"),
         Ordinal("ordinal"),
         Nominal("categorical"),
         Binary("binary"),

@@ -99,9 +99,11 @@ class Date(Number):
                 raise ValueError("cycles are not allowed for a derived column, which is not counted")
             if step <= 0 or least % step:
                 raise ValueError(f"cycles may name {cycle!r} if a whole number of steps is {words}")
+        super().check(column)
+
+    def _check_format(self, column: Fields) -> None:
         if column.format is not None and (problem := pattern_problem(column.format)) is not None:
             raise ValueError(f"format {column.format!r} {problem}")
-        super().check(column)
 
     def check_missing_code(self, code: Any) -> None:
         """Codes are dates, as `normal` wrote them."""

@@ -11,7 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
+from dpsynth.table.cells import distinct_cells
 from dpsynth.table.kinds.kind import Fields, Floats, Kind, refuse_cells
+from dpsynth.table.kinds.number_format import NumberFormat
 
 #: beyond this float64, in which bounds are kept, skips whole numbers
 EXACT_INTEGERS = 2.0**53
@@ -23,7 +25,7 @@ class Number(Kind):
     """Real numbers, or such that lie on steps above the lower bound. Special codes lie outside the bounds."""
 
     level = "numeric"
-    refused = dict.fromkeys(("format", "cycles", "categories"), "")
+    refused = dict.fromkeys(("cycles", "categories"), "")
 
     def check(self, column: Fields) -> None:
         if column.lower is None or column.upper is None:
@@ -45,9 +47,21 @@ class Number(Kind):
             raise ValueError(f"decimals must be from 0 to 15, got {column.decimals}")
         if column.step is not None and column.step <= 0:
             raise ValueError(f"step must be greater than 0, got {column.step:g}")
+        self._check_format(column)
         self._check_values(column)
         self._check_special(column)
         self._check_steps(column)
+
+    def _check_format(self, column: Fields) -> None:
+        """Raise ValueError for a form that cannot be told from that of samples, which have decimal points."""
+        if column.format is None:
+            return
+        form, step = NumberFormat.of(column.format), column.resolution
+        if form.thousands == "." and (step is None or decimals_of(step, column.bounds[0]) > 2):
+            raise ValueError(
+                f"format {column.format!r} has points between thousands, so the column needs a step with at "
+                "most two decimals. Write decimals, or kind: integer"
+            )
 
     def _check_values(self, column: Fields) -> None:
         """Raise ValueError for bounds or a step that no value of the kind can be."""
@@ -98,21 +112,27 @@ class Number(Kind):
     def numbers(self, column: Fields, cells: pd.Series) -> Floats:
         if pd.api.types.is_numeric_dtype(cells.dtype):
             numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif column.format is not None:
+            read = NumberFormat.of(column.format).number
+            codes, uniques = distinct_cells(cells)
+            found = [as_number(cell) if not isinstance(cell, str) else read(cell) for cell in uniques]
+            numbers = np.array([*found, np.nan], dtype=np.float64)[codes]
         else:
             # float() reads text exactly as Python writes it; pandas' own parser may be off in the last digit
             numbers = np.full(len(cells), np.nan)
             given = cells.to_numpy(dtype=object)
             for row in np.flatnonzero(cells.notna().to_numpy()):
                 # Python reads 1_000 as a number; nobody else does
-                read = None if "_" in str(given[row]) else as_number(given[row])
-                numbers[row] = np.nan if read is None else read
+                number = None if "_" in str(given[row]) else as_number(given[row])
+                numbers[row] = np.nan if number is None else number
         for code in column.special:
             numbers = np.where(np.isin(numbers, as_stored(code, cells)), code, numbers)
         return numbers
 
     def read(self, column: Fields, cells: pd.Series, present: NDArray[np.bool_]) -> Floats:
         numbers = self.numbers(column, cells)
-        refuse_cells(column, present & np.isnan(numbers), cells, "is not a number")
+        form = f" in the format {column.format}" if column.format else ""
+        refuse_cells(column, present & np.isnan(numbers), cells, f"is not a number{form}")
         refuse_cells(column, np.isinf(numbers), cells, "is infinite")
         return numbers
 
@@ -152,7 +172,7 @@ class Number(Kind):
         return words + (f", computed as {column.derived}" if column.derived else "")
 
     def written_as_numbers(self, column: Fields) -> bool:
-        return True
+        return column.format is None
 
     def data_type(self, column: Fields) -> str:
         return "Float"
@@ -233,9 +253,12 @@ def step_values(column: Fields, index: NDArray[np.int64] | Floats) -> Floats:
     """
     lower, resolution = column.lower, column.resolution
     assert lower is not None and resolution is not None
-    # most decimal places among the shortest decimal forms of the two
-    decimals = max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in (lower, resolution)))
-    return np.round(lower + index * resolution, decimals)
+    return np.round(lower + index * resolution, decimals_of(lower, resolution))
+
+
+def decimals_of(*numbers: float) -> int:
+    """Most decimal places among the shortest decimal forms of numbers."""
+    return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))
 
 
 def as_number(value: Any) -> float | None:

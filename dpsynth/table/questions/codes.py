@@ -37,7 +37,10 @@ def code_numbers(table: SeenTable) -> Iterator[Remark]:
 
 def _why(seen: SeenColumn) -> str:
     """What speaks for codes, "" if nothing does."""
-    words, numeric = seen.counts, seen.column is None or (seen.column.is_numeric and not seen.column.is_date)
+    words, numeric = (
+        seen.counts,
+        seen.column is None or (seen.column.is_numeric and not seen.column.written_apart),
+    )
     if not numeric or len(words) < 3 or 2 * len(words) > seen.rows:
         return ""
     if not all(number(word) is not None or _LED.fullmatch(word) for word in words):

@@ -58,7 +58,7 @@ def _asked(name: str, why: str) -> Remark:
 
 def _repeats(seen: SeenColumn) -> bool:
     """Whether a column has as many values, and as few rows of each, as persons have."""
-    if seen.column is not None and (seen.column.is_date or seen.column.kind == "continuous"):
+    if seen.column is not None and (seen.column.written_apart or seen.column.kind == "continuous"):
         return False
     sizes = np.array(list(seen.counts.values()))
     return (

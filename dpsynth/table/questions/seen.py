@@ -73,7 +73,7 @@ class SeenColumn:
     @cached_property
     def numbers(self) -> Floats | None:
         """The column as numbers, NaN where there is none, shape (n,). None if the draft has no numbers."""
-        if self.column is None or not self.column.is_numeric or self.column.is_date:
+        if self.column is None or not self.column.is_numeric or self.column.written_apart:
             return None
         if self.cells is not None:
             numbers = self.cells.text.map(self.cells.numbers).to_numpy(np.float64, na_value=np.nan)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from dpsynth.table.cells import SHAPES, number
+import numpy as np
+
+from dpsynth.errors import SchemaError
+from dpsynth.table.cells import number
+from dpsynth.table.column import Column
+from dpsynth.table.draft import number_fields
+from dpsynth.table.kinds.number_format import NumberFormat
 from dpsynth.table.questions.seen import SeenColumn, SeenTable
-from dpsynth.table.remarks import Answer, Remark
+from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks
 
 #: a word beside numbers that may stand for no value: one with digits may be a code, as V45 is
 _WORD = re.compile(r"[^\d]{1,12}")
@@ -74,41 +81,65 @@ def _limits(seen: SeenColumn, limits: dict[str, str]) -> Remark:
 
 
 def written_otherwise(table: SeenTable) -> Iterator[Remark]:
-    """Ask about cells with signs around a number, two numbers or several values, and about times of day."""
+    """Ask about cells with signs around a number, two numbers or several values."""
     for seen in table.columns:
         words = seen.counts
         if seen.outcome or len(words) < 3 or (seen.column is not None and not seen.column.is_categorical):
             continue
         if seen.column is not None and not all(isinstance(c, str) for c in seen.column.categories):
             continue
-        plain = sum(n for word, n in words.items() if number(word) is not None)
-        for question, text, alike in _FORMS:
-            marked = sum(n for word, n in words.items() if alike(word))
-            if marked >= _MARKS * seen.rows and marked + plain >= _MOST * seen.rows:
-                yield Remark(seen.name, "question", text, f"such as {next(filter(alike, words))!r}", question)
-                break
+        if _alike(seen, _TWO.fullmatch):
+            text = (
+                "two numbers in a cell, such as a blood pressure. Give each a column of its own in the table"
+            )
+            example = f"such as {next(filter(_TWO.fullmatch, words))!r}"
+            yield Remark(seen.name, "question", text, example, "two_numbers")
+        elif _alike(seen, _marked):
+            yield from _numbers_with_marks(seen)
         else:
             yield from _several(seen)
 
 
-_FORMS = (
-    (
-        "time_of_day",
-        "times of day. Write them as numbers in the table, such as minutes after midnight",
-        SHAPES["times of day"].fullmatch,
-    ),
-    (
-        "two_numbers",
-        "two numbers in a cell, such as a blood pressure. Give each a column of its own in the table",
-        _TWO.fullmatch,
-    ),
-    (
-        "number_marks",
-        "numbers with a unit, a currency or marks between thousands. Write plain numbers in the table, with "
-        "a decimal point",
-        lambda word: bool(_MARKED.fullmatch(word)) and number(word) is None and not word.isdigit(),
-    ),
-)
+def _marked(word: str) -> bool:
+    return bool(_MARKED.fullmatch(word)) and number(word) is None and not word.isdigit()
+
+
+def _alike(seen: SeenColumn, alike: Callable[[str], object]) -> bool:
+    """Whether nine in ten cells are so, or plain numbers beside one in ten that are."""
+    marked = sum(n for word, n in seen.counts.items() if alike(word))
+    plain = sum(n for word, n in seen.counts.items() if number(word) is not None)
+    return marked >= _MARKS * seen.rows and marked + plain >= _MOST * seen.rows
+
+
+def _numbers_with_marks(seen: SeenColumn) -> Iterator[Remark]:
+    example = next(filter(_marked, seen.counts))
+    text = "numbers with a unit, a currency or marks between thousands. Are they read as numbers?"
+    answers: tuple[Answer, ...] = ()
+    if (fields := _fields_of(seen)) is not None:
+        answers = (
+            Answer("numbers", f"as numbers in the format {fields['format']}", fields),
+            Answer("words", "as drafted"),
+        )
+    yield Remark(seen.name, "question", text, f"such as {example!r}", "number_marks", answers)
+
+
+def _fields_of(seen: SeenColumn) -> dict[str, Any] | None:
+    """Fields of the column as numbers in the format that its cells have, None where it is not clear."""
+    example = NumberFormat.likely(seen.counts)
+    if example is None:
+        return None
+    read = NumberFormat.of(example).number
+    found = {word: value for word in seen.counts if (value := read(word)) is not None}
+    numbers = np.repeat([*found.values()], [seen.counts[word] for word in found])
+    try:
+        fields = number_fields(Remarks(seen.name), numbers, False, True, None)
+        missing = bool(seen.values.isna().any()) or len(found) < len(seen.counts)
+        made = {**fields, "format": example, "missing": missing}
+        Column(name=seen.name, **made)
+    except (LeftOut, SchemaError):
+        return None
+    # As drafted, its points were decimal points.
+    return {**dict.fromkeys(("decimals", "scale", "special")), **made}
 
 
 def _several(seen: SeenColumn) -> Iterator[Remark]:
@@ -138,11 +169,17 @@ def thousands(table: SeenTable) -> Iterator[Remark]:
             continue
         # Amounts below a thousand stand without a point. Of measured numbers some would end in a zero.
         if others and all(len(word.lstrip("+-")) <= 3 for word in others):
+            answers: tuple[Answer, ...] = ()
+            if (fields := _fields_of(seen)) is not None:
+                answers = (
+                    Answer("thousands", "between thousands", fields),
+                    Answer("decimal", "decimal points, as drafted"),
+                )
             yield Remark(
                 seen.name,
                 "question",
-                "points between thousands, or decimal points? If between thousands, write the numbers "
-                "without them in the table",
+                "points between thousands, or decimal points?",
                 f"{words[0]} beside {others[0]}",
                 "thousands",
+                answers,
             )
