@@ -164,6 +164,16 @@ def readings(columns: Sequence[Column]) -> tuple[tuple[Column, Expression], ...]
     return tuple((known[name], formula) for name, formula in parsed.items())
 
 
+def read_and_modelled(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Columns that are read as a formula of others, all of which are modelled: samples break the formula."""
+    known = {column.name: column for column in columns}
+    return tuple(
+        column.name
+        for column, formula in readings(columns)
+        if all(known[name].derived is None for name in formula.columns)
+    )
+
+
 def _parsed(columns: Sequence[Column], field: str) -> dict[str, Expression]:
     """Formulas of one field, by column."""
     found = {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from dpsynth.cli import main
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.table.derived import snapped
 from dpsynth.table.schema import Column, Schema
@@ -143,3 +145,20 @@ def test_select_and_the_modelled_part() -> None:
     assert schema.select(["d", "y", "x"])["d"].derived == "x + y"
     plain = Schema(columns=schema.columns[:2])
     assert plain.modelled is plain
+
+
+@pytest.mark.parametrize(("declared", "said"), [(None, True), ("admitted + stay", False)])
+def test_a_formula_that_samples_break_is_said(
+    declared: str | None, said: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three modelled columns of which one is the difference of the others, without a word."""
+    days = {"kind": "integer", "lower": 0, "upper": 100}
+    columns = (
+        Column(name="admitted", **days),
+        Column(name="discharged", **days | {"upper": 200}, derived=declared),
+        Column(name="stay", **days, read_as="discharged - admitted"),
+    )
+    Schema(columns=columns).to_yaml(tmp_path / "s.yaml")
+    assert main(["schema", "check", str(tmp_path / "s.yaml")]) == 0
+    line = "stay is read as discharged - admitted, and the columns of this formula are modelled as well"
+    assert (line in capsys.readouterr().out) is said

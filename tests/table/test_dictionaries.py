@@ -178,6 +178,18 @@ def test_labels_of_spss_and_stata_are_public(suffix: str, tmp_path: Path) -> Non
     assert Schema.from_yaml(tmp_path / "schema.yaml")["sex"].categories == (1, 2)
 
 
+@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+def test_a_number_of_persons_in_a_labelled_file_is_left_out(suffix: str, tmp_path: Path) -> None:
+    """A file that holds each variable, so that an identifier counts as described and is modelled."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    path = tmp_path / f"survey{suffix}"
+    frame = survey().assign(id=range(len(survey())))
+    write = pyreadstat.write_sav if suffix == ".sav" else pyreadstat.write_dta
+    write(frame, str(path), column_labels={"id": "Number of the person"}, variable_value_labels=LABELS)
+    made = infer_schema(read_table(path), dictionary=read_dictionary(path))
+    assert "id" in made.schema.ignored and "sex" in made.schema.names
+
+
 def test_files_of_statistics_need_their_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bare ImportError."""
     monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)

@@ -89,6 +89,15 @@ def test_points_between_thousands_of_a_file(tmp_path: Path) -> None:
     assert read_table(tmp_path / "again.csv", schema).equals(read)
 
 
+@pytest.mark.parametrize(("low", "high", "asked"), [(1_100, 30_000, True), (1_001, 1_040, False)])
+def test_amounts_that_are_all_above_a_thousand(low: int, high: int, asked: bool) -> None:
+    """Leukocytes from 1.1 to 30 without a question, and one about the density of urine."""
+    amounts = np.random.default_rng(0).integers(low, high, 300)
+    cells = [f"{amount:,}".replace(",", ".") for amount in amounts]
+    made = infer_schema(pd.DataFrame({"x": cells, "sex": ["F", "M"] * 150}))
+    assert ("thousands" in {one.question for one in made.questions}) is asked
+
+
 def test_a_form_that_samples_cannot_have_is_refused() -> None:
     """A column whose own samples would be read a thousand times too large."""
     with pytest.raises(SchemaError, match="so the column needs a step with at most two decimals"):

@@ -383,6 +383,7 @@ def check(
     from dpsynth.patients.histories import unused_rows
     from dpsynth.patients.reader import reader_of
     from dpsynth.patients.schema import patients_of, read_schema
+    from dpsynth.table.derived import read_and_modelled
     from dpsynth.table.drafts import lines_of
     from dpsynth.table.inference import limits_of_data, open_questions
     from dpsynth.table.suggestions import count_rules, suggested
@@ -411,6 +412,11 @@ def check(
         lines.append(
             "no unit: write what one row is, such as unit: one patient. The guarantee is about one row"
         )
+    lines += [
+        f"{name} is read as {known.column(name).read_as}, and the columns of this formula are modelled as "
+        f"well: synthetic rows will not obey it. Declare one of them as derived from {name}"
+        for name in read_and_modelled(known.columns)
+    ]
     if data is not None:
         try:
             table = reader_of(described).read(data)

@@ -58,9 +58,14 @@ class Dictionary:
         return cls(source, found, beside_records)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """Columns of a table that it describes for use, so that no draft asks whom they identify."""
+        """Columns of a table that it describes for use, so that no draft asks whom they identify.
+
+        A file of records describes all that it holds, identifiers too. There only lists of categories count.
+        """
         names = [str(name) for name in frame.columns[frame.notna().any()]]
-        return tuple(n for n in names if (one := self.variables.get(n)) and one.fields and not one.left_out)
+        described = [one for name in names if (one := self.variables.get(name)) and not one.left_out]
+        needed = "categories" if self.beside_records else None
+        return tuple(one.name for one in described if (needed in one.fields if needed else one.fields))
 
     def without_codes(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table without the codes that the dictionary says stand for no value."""

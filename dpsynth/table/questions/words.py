@@ -27,6 +27,8 @@ _MARKED = re.compile(
 _TWO = re.compile(r"\d{1,3}(?:\.\d+)?\s*[/x]\s*\d{1,3}(?:\.\d+)?")
 _SEPARATOR = re.compile(r"\s*[;|]\s*|,\s*(?=[A-Za-z])")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
+#: how many times the smallest of such amounts the largest is, where none is below a thousand
+_WIDE = 2.0
 #: share of cells that must look alike, plain numbers beside them or not, and of those that do without
 _MOST, _MARKS = 0.9, 0.1
 
@@ -168,7 +170,9 @@ def thousands(table: SeenTable) -> Iterator[Remark]:
         ):
             continue
         # Amounts below a thousand stand without a point. Of measured numbers some would end in a zero.
-        if others and all(len(word.lstrip("+-")) <= 3 for word in others):
+        numbers = [float(word) for word in words]
+        wide = not others and max(map(abs, numbers)) >= _WIDE * min(map(abs, numbers))
+        if wide or (others and all(len(word.lstrip("+-")) <= 3 for word in others)):
             answers: tuple[Answer, ...] = ()
             if (fields := _fields_of(seen)) is not None:
                 answers = (
@@ -179,7 +183,7 @@ def thousands(table: SeenTable) -> Iterator[Remark]:
                 seen.name,
                 "question",
                 "points between thousands, or decimal points?",
-                f"{words[0]} beside {others[0]}",
+                f"{words[0]} beside {(others or words[1:])[0]}",
                 "thousands",
                 answers,
             )

@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     """Catches a draft that the next command cannot read, an unreviewed number of rows, or a lost outcome."""
     assert main(["schema", "infer", "visits.csv", "--out", "draft.yaml"]) == 0
-    assert "question: day: orders the rows" in capsys.readouterr().err
+    assert "question: day orders the rows" in capsys.readouterr().err
     assert (folder / "draft.yaml").stat().st_mode & 0o077 == 0
     assert main(["schema", "check", "draft.yaml", "--data", "visits.csv"]) == 0
     said = capsys.readouterr().out
