@@ -30,8 +30,9 @@ from dpsynth.evaluation.row_statistics import (
 )
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
-from dpsynth.patients.histories import Floats, Histories, Standardised, packed, trend
+from dpsynth.patients.histories import Histories
 from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.series import Floats, Standardised, packed, trend
 from dpsynth.table.kinds.category import categories_at
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.suggestions import count_rules, suggested

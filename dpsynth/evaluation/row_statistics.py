@@ -18,7 +18,8 @@ from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.regression import Coefficient, Fit
 from dpsynth.evaluation.results import Row
 from dpsynth.evaluation.tables import Tables
-from dpsynth.patients.histories import Floats, Histories, Standardised, packed
+from dpsynth.patients.histories import Histories
+from dpsynth.patients.series import Floats, Standardised, packed
 from dpsynth.studies.model import MAX_TERMS, EffectsModel, Term, model_terms, term_values
 
 # ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.marginals.cells import stands_out, with_habit
-from dpsynth.marginals.density import denoise, norm_sub
+from dpsynth.marginals.density import denoise
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.privacy.records import ResidueAxis
 from dpsynth.privacy.release import Array
@@ -17,6 +17,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid, Marginals
 from dpsynth.table.kinds.date import CYCLES, cycle_places
 from dpsynth.table.kinds.number import step_values
+from dpsynth.table.simplex import norm_sub
 
 # ------------------------------------------------------------------------------------------------
 # Weekdays, months and hours of dates, from their noisy counts (post-processing).

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.marginals.density import fit_margins, norm_sub
+from dpsynth.marginals.density import fit_margins
 from dpsynth.marginals.growth import TableCells
 from dpsynth.marginals.terms import DrawnColumns, TableTerm
+from dpsynth.table.simplex import norm_sub
 
 Array = NDArray[np.float64]
 

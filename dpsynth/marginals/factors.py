@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.coupling import Scored, tight_law
-from dpsynth.marginals.density import fit_margins, norm_sub
+from dpsynth.marginals.density import fit_margins
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Family
+from dpsynth.table.simplex import norm_sub
 
 Array = NDArray[np.float64]
 #: Parent columns, child column and the table of counts whose axes are the parents' bins and then the child's.

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.density import norm_sub
 from dpsynth.marginals.groups import GroupSums, OtherColumns
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
+from dpsynth.table.simplex import norm_sub
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -21,6 +21,13 @@ from dpsynth.checks import PATIENT, Counted, few
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.codec import record
 from dpsynth.files.text import html_lines, one_sentence, read_yaml
+from dpsynth.patients.courses import OVER_TIME
+from dpsynth.patients.courses.categories import CategoryCourse
+from dpsynth.patients.courses.course import RowCourse
+from dpsynth.patients.courses.links import Links
+from dpsynth.patients.courses.numbers import NumberCourse
+from dpsynth.patients.courses.presences import Presences
+from dpsynth.patients.courses.times import Places, Times
 from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
@@ -30,18 +37,6 @@ from dpsynth.table.schema import Schema, TableSchema
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
-#: Names of the classes of a share of rows.
-SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
-#: Names of the classes of the rows in which something is there.
-PRESENCE_CLASSES = (SHARE_CLASSES[0], "one", *SHARE_CLASSES[1:])
-#: What ``over_time`` may say of a column.
-_COURSES = ("increasing", "terminal")
-#: Cells of trends and roughness. Fewer cells have less noise together, and neither has a fine structure.
-_TREND_CELLS = 12
-#: Steps of standard deviations.
-_SD_STEPS = 2_000
-#: The largest roughness.
-MOST_ROUGH = 2.2
 
 
 @record
@@ -279,7 +274,7 @@ class PatientSchema(TableSchema):
         columns = table["columns"]
         for column in columns:
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
-            for course in _COURSES:
+            for course in OVER_TIME:
                 column |= {"over_time": course} if column["name"] in getattr(self, course) else {}
         facts |= {"constraints": table.get("constraints"), "columns": columns}
         return {key: value for key, value in facts.items() if value is not None}
@@ -299,14 +294,14 @@ class PatientSchema(TableSchema):
                 "schema: groups are for tables with one row for each record, and this schema has rows. Leave "
                 "groups out, or count each patient's codes in one row"
             )
-        named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in _COURSES}}
+        named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in OVER_TIME}}
         for column in given:
             per, course = column.get("per", "row"), column.get("over_time")
             if per not in ("row", "patient"):
                 raise SchemaError(f"column {column.get('name')!r}: per must be 'row' or 'patient'")
-            if course not in (None, *_COURSES):
+            if course not in (None, *OVER_TIME):
                 raise SchemaError(
-                    f"column {column.get('name')!r}: over_time must be {' or '.join(map(repr, _COURSES))}"
+                    f"column {column.get('name')!r}: over_time must be {' or '.join(map(repr, OVER_TIME))}"
                 )
             for key in ("per_patient",) * (per == "patient") + (course,) * (course is not None):
                 named[key].append(column.get("name"))
@@ -426,11 +421,6 @@ class PatientSchema(TableSchema):
         """The variables that may rise and fall: neither increasing nor terminal."""
         return tuple(c for c in self.variables if c.name not in (*self.increasing, *self.terminal))
 
-    def _levels_of(self, column: Column) -> list[Column]:
-        if column.name in self.terminal:
-            return [column]
-        return _course(column) if column.name in self.increasing else _levels_of_variable(column)
-
     @cached_property
     def presences(self) -> tuple[Presence, ...]:
         """Columns and rows of files that may be missing in a row, in the order in which they are drawn."""
@@ -439,23 +429,38 @@ class PatientSchema(TableSchema):
         return tuple(Presence(column.name, (column.name,)) for column in self.variables if column.missing)
 
     @cached_property
+    def courses(self) -> tuple[RowCourse, ...]:
+        """What each column, and the time, does over the rows, in the order of levels."""
+        events = tuple(file.columns for file in self.folder.events) if self.files else ()
+        apart = bool(self.files) and self.folder.apart
+        names = tuple(column.name for column in self.variables)
+        presences = Presences(self.presences, self.most, self.terminal, names, apart)
+        order = (
+            Times(self.column(self.order), self.clock, presences, events)
+            if self.timed
+            else Places(self.order)
+        )
+        links = Links(tuple(column.name for column in self.free if column.kind != "categorical"))
+        return (order, presences, *map(self._course, self.variables), links)
+
+    def _course(self, column: Column) -> RowCourse:
+        for word, course in OVER_TIME.items():
+            if column.name in getattr(self, word):
+                return course(column)
+        return NumberCourse(column, self.order) if column.is_numeric else CategoryCourse(column, self.most)
+
+    @cached_property
     def levels(self) -> Schema:
         """The schema of the table with one row for each patient."""
         own = self.table.modelled
         columns = [own.column(name) for name in own.names if name in self.per_patient]
         read = ("upper",) if self.rows_unreviewed else ()
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most, unreviewed=read))
-        times: list[tuple[Column, list[Column]]] = []
-        if self.timed:
-            clock, order = self.clock, self.column(self.order)
-            first = order.model_copy(update={"name": f"{clock.name} first"})
-            span = _length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit)
-            times = [(order, [first, span])]
-        shares = ((self.table.column(each.columns[0]), [_share(each)]) for each in self.presences)
-        variables = ((each, self._levels_of(each)) for each in self.variables)
-        for column, found in (*times, *shares, *variables):
-            # what was read off the rows shows in their levels
-            columns += [level.model_copy(update={"unreviewed": column.unreviewed}) for level in found]
+        for course in self.courses:
+            for level in course.levels:
+                # what was read off the rows shows in their levels
+                source = self.table.column(course.source(level))
+                columns.append(level.model_copy(update={"unreviewed": source.unreviewed}))
         return Schema(
             columns=tuple(columns),
             n_public=self.n_public,
@@ -484,44 +489,3 @@ def read_schema(path: str | Path) -> TableSchema:
     """Read the schema of a YAML file, of either kind."""
     folder = Path(path).parent
     return read_yaml(path, lambda data: schema_of(located_pairs(data, folder)), error=SchemaError)
-
-
-def _length(name: str, lower: float, upper: float, step: float | None, unit: str | None) -> Column:
-    """The level of a distance between two values, missing where there is one value or none."""
-    kind = "integer" if step == 1 else "continuous"
-    fields: dict[str, Any] = {"scale": "log" if step else "linear", "unit": unit, "missing": True}
-    return Column(name=name, kind=kind, lower=0, upper=upper - lower, step=step, **fields)
-
-
-def _share(presence: Presence) -> Column:
-    """The level of a share of rows. A patient without rows of the file has none."""
-    share: dict[str, Any] = {"categories": PRESENCE_CLASSES, "missing": bool(presence.within)}
-    return Column(name=presence.level, kind="ordinal", **share)
-
-
-def _course(column: Column) -> list[Column]:
-    """The levels of an increasing column."""
-    first = column.model_copy(update={"name": f"{column.name} first"})
-    lower, upper = column.bounds if column.is_numeric else (0.0, len(column.categories) - 1.0)
-    step = column.resolution if column.is_numeric else 1.0
-    return [first, _length(f"{column.name} rise", lower, upper, step, column.unit)]
-
-
-def _levels_of_variable(column: Column) -> list[Column]:
-    name, found = column.name, list[Column]()
-    if not column.is_numeric:
-        mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories}
-        found.append(Column(name=f"{name} mode", missing=column.missing, **mode))
-        found.append(Column(name=f"{name} same", kind="ordinal", categories=SHARE_CLASSES[1:], missing=True))
-        return found
-    lower, upper = column.bounds
-    number: dict[str, Any] = {"kind": "continuous", "missing": True}
-    mean: dict[str, Any] = {"scale": column.scale if lower > 0 else "linear", "missing": column.missing}
-    found.append(Column(name=f"{name} mean", kind="continuous", lower=lower, upper=upper, **mean))
-    # Zeros have a cell of their own, since many patients have one value throughout. Columns of few values
-    # keep the noise of empty cells, so there are many.
-    step = (upper - lower) / 2 / _SD_STEPS
-    found.append(Column(name=f"{name} sd", lower=0, upper=_SD_STEPS * step, step=step, scale="log", **number))
-    found.append(Column(name=f"{name} trend", lower=-1, upper=1, cells=_TREND_CELLS, **number))
-    found.append(Column(name=f"{name} roughness", lower=0, upper=MOST_ROUGH, cells=_TREND_CELLS, **number))
-    return found

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.datasets import load
-from dpsynth.marginals.density import DensityDesign, denoise, fit_density, norm_sub, start
+from dpsynth.marginals.density import DensityDesign, denoise, fit_density, start
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid, intervals
+from dpsynth.table.simplex import norm_sub
 
 
 def integers(upper, **more):

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError
-from dpsynth.marginals.density import fit_margins, norm_sub
+from dpsynth.marginals.density import fit_margins
+from dpsynth.table.simplex import norm_sub
 
 
 def naive_norm_sub(counts, total):

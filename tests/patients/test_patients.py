@@ -13,7 +13,8 @@ from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pand
 
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.patients.histories import Histories, patient_table, rows_of, unused_rows
-from dpsynth.patients.schema import MOST_ROWS, PRESENCE_CLASSES, PatientSchema
+from dpsynth.patients.schema import MOST_ROWS, PatientSchema
+from dpsynth.patients.series import PRESENCE_CLASSES
 from dpsynth.table.schema import Column
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)

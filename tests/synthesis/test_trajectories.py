@@ -10,30 +10,19 @@ import pytest
 from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 
 from dpsynth.errors import RejectionError
+from dpsynth.patients.courses import row_tables
+from dpsynth.patients.courses.estimates import ratios, shrunk_conditional
+from dpsynth.patients.courses.links import Links, concordances, correlations
+from dpsynth.patients.courses.times import Times, gaps_of_kinds
 from dpsynth.patients.files import PatientFile
-from dpsynth.patients.histories import (
-    RATIOS,
-    Histories,
-    concordances,
-    gap_edges,
-    kind_groups,
-    patient_table,
-    visit_tables,
-)
-from dpsynth.patients.schema import PRESENCE_CLASSES, PatientSchema
+from dpsynth.patients.histories import Histories, patient_table
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.series import PRESENCE_CLASSES, RATIOS
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import rows as row_draws
 from dpsynth.synthesis.parts.rows import VisitsRelease
-from dpsynth.synthesis.rows import (
-    Trajectories,
-    correlations,
-    draw_rows,
-    gaps_of_kinds,
-    likely_parents,
-    ratios,
-    shrunk_conditional,
-)
+from dpsynth.synthesis.rows import Trajectories, draw_rows, likely_parents
 from dpsynth.table.schema import Column
 
 
@@ -42,6 +31,11 @@ def sums(frame, schema=VISITS):
     release = VisitsRelease(noise_multiplier=None, schema=schema)
     records = FrameRecords(histories_of(frame, schema))
     return Ledger().run(release, records, np.random.default_rng(0))
+
+
+def times_of(schema: PatientSchema) -> Times:
+    """What orders the rows."""
+    return next(course for course in schema.courses if isinstance(course, Times))
 
 
 def exact(frame, schema=VISITS):
@@ -101,7 +95,9 @@ def test_numbers_have_the_decimals_of_a_file():
 def test_rows_follow_the_released_tables(drawn):
     """Catches axes that change places, and chains that start or go on wrongly."""
     _, rows, _ = drawn
-    for table, real, made in zip(visit_tables(VISITS), sums(visits(3000, seed=3)), sums(rows), strict=True):
+    for table, real, made in zip(
+        row_tables(VISITS.courses), sums(visits(3000, seed=3)), sums(rows), strict=True
+    ):
         if table.kind == "residual":  # moved to the levels after they are drawn
             continue
         one, other = real / real.sum(), made / made.sum()
@@ -235,7 +231,8 @@ def test_steps_lead_from_one_row_with_both_values_to_the_next():
     schema = VISITS.model_copy(update={"columns": tuple(columns)})
     frame = visits(300, seed=7)
     frame.loc[frame.index % 3 == 0, "weight"] = None
-    found = concordances(Histories.from_frame(histories_of(frame, schema), schema), schema)
+    links = next(course for course in schema.courses if isinstance(course, Links))
+    found = concordances(Histories.from_frame(histories_of(frame, schema), schema), links.columns)
     used = frame.dropna(how="all", subset=["lab", "grade", "weight"]).sort_values(
         ["id", "day"], kind="stable"
     )
@@ -354,11 +351,11 @@ def test_gaps_are_counted_by_the_files_of_both_rows():
     frame = filed(200, seed=6)
     naive = np.zeros((4, len(RATIOS) - 1))
     for _, own in gaps_by_file(frame).groupby("id"):
-        at = np.searchsorted(gap_edges(schema), own["gap"], side="right") - 1
+        at = np.searchsorted(times_of(schema).edges, own["gap"], side="right") - 1
         counts = np.zeros_like(naive)
         np.add.at(counts, (own["pair"], np.minimum(at, len(RATIOS) - 2)), 1)
         naive += counts / np.linalg.norm(counts)
-    kinds = [table.kind for table in visit_tables(schema)]
+    kinds = [table.kind for table in row_tables(schema.courses)]
     np.testing.assert_allclose(sums(frame, schema)[kinds.index("kinds")], naive, atol=2e-5)
 
 
@@ -398,4 +395,4 @@ def test_each_row_has_the_kind_of_its_first_file(files, groups):
     fields["per_patient"] = ("sex",) if "sex" in named else ()
     fields["files"] = tuple(PatientFile(name=f"{name}.csv", columns=tuple(of)) for name, of in files.items())
     schema = FILED.model_copy(update=fields)
-    assert kind_groups(schema) == groups
+    assert times_of(schema).kind_groups == groups

@@ -9,8 +9,10 @@ from itertools import repeat
 
 import numpy as np
 
-from dpsynth.patients.histories import Histories, Ints, VisitTable, concordances, visit_cells, visit_tables
+from dpsynth.patients.courses import RowTable, row_tables
+from dpsynth.patients.histories import Histories
 from dpsynth.patients.schema import PatientSchema, patients_of
+from dpsynth.patients.series import Ints
 from dpsynth.privacy.noise import STEP, in_steps
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease
@@ -29,38 +31,36 @@ from dpsynth.table.schema import TableSchema
 # one patient with all rows. Divided by the number of rows instead, a patient would add less signal.
 
 
-def weighted_counts(cell: Ints, size: int) -> Ints:
+def weighted_counts(patient: Ints, cell: Ints, count: Ints, size: int) -> Ints:
     """Sum of each patient's own counts divided by their Euclidean length, shape (size,), in steps.
 
-    ``cell``, shape (N, rows): the cell of each row, -1 for none.
+    ``patient``, ``cell``, ``count``, each shape (m,): how many rows of a patient are in a cell, once each.
 
     Examples
     --------
-    >>> (weighted_counts(np.array([[0, 0, 0, 0], [0, 1, -1, -1]]), 2) * STEP).round(3).tolist()
+    >>> one, other = (0, 0, 4), ((1, 0, 1), (1, 1, 1))  # patient, cell and count
+    >>> entries = np.array([one, *other]).T
+    >>> (weighted_counts(*entries, 2) * STEP).round(3).tolist()
     [1.707, 0.707]
     """
-    there = cell >= 0
-    patient, _ = np.nonzero(there)
-    own, count = np.unique(patient * size + cell[there], return_counts=True)
-    patient, where = own // size, own % size
     length = np.sqrt(np.bincount(patient, count**2))
     # Sums of whole numbers below 2^53, which are exact.
-    return np.bincount(where, in_steps(count / length[patient]), minlength=size).astype(np.int64)
+    return np.bincount(cell, in_steps(count / length[patient]), minlength=size).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VisitsRelease(GaussianRelease[list[Array]]):
-    """The tables of `visit_tables`, to each of which a patient adds a vector of length 1."""
+    """The tables of `row_tables`, to each of which a patient adds a vector of length 1."""
 
     schema: PatientSchema
-    #: Earlier categories, see `visit_tables`: made of earlier noisy statistics.
+    #: Earlier categories, see `row_tables`: made of earlier noisy statistics.
     parents: tuple[tuple[str, str], ...] | None = None
     name = "tables of rows"
 
     @property
-    def tables(self) -> list[VisitTable]:
+    def tables(self) -> list[RowTable]:
         """Public shapes of the tables."""
-        return visit_tables(self.schema, None if self.parents is None else dict(self.parents))
+        return row_tables(self.schema.courses, None if self.parents is None else dict(self.parents))
 
     @property
     def l2_sensitivity(self) -> float:
@@ -88,12 +88,8 @@ class VisitsRelease(GaussianRelease[list[Array]]):
         histories = Histories.from_frame(patients.frame, self.schema)
         return [self._sum(table, histories).reshape(table.shape) for table in self.tables]
 
-    def _sum(self, table: VisitTable, histories: Histories) -> Ints:
-        if table.kind == "pairs":
-            own = concordances(histories, self.schema)
-            lengths = np.sqrt((own**2).sum(axis=1, keepdims=True))
-            return np.asarray(in_steps(own / np.maximum(lengths, 1.0)).sum(axis=0))
-        return weighted_counts(visit_cells(table, histories, self.schema), math.prod(table.shape))
+    def _sum(self, table: RowTable, histories: Histories) -> Ints:
+        return weighted_counts(*table.entries(histories), math.prod(table.shape))
 
     def finish(self, noisy: Sequence[Array]) -> list[Array]:
         """The noisy tables, in the order of `tables`."""

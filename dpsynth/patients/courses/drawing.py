@@ -1,0 +1,191 @@
+"""Draw the rows of synthetic patients who have given levels: post-processing.
+
+A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels. Span,
+mean, standard deviation and trend are met exactly, until values are rounded and clipped. The chain of the
+nearest roughness is kept, out of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpsynth.patients.series import Floats, Ints, packed_to
+from dpsynth.table.kinds.category import category_codes
+from dpsynth.table.schema import Schema
+
+#: Chains of which the one that misses the levels least is kept.
+TRIES = 10
+
+
+def drawn(table: Floats, uniform: Floats, *parents: Ints) -> tuple[Ints, Floats]:
+    """One entry of the last axis for each uniform, given the indices of the other axes.
+
+    Also the place of the uniform within the entry's part of [0, 1).
+    """
+    size = table.shape[-1]
+    groups = np.ravel_multi_index(parents, table.shape[:-1])
+    ends = np.cumsum(table.reshape(-1, size), axis=1)
+    ends[ends[:, -1] <= 0] = np.arange(1, size + 1)  # a group without weight is uniform
+    ends /= ends[:, -1:]
+    # One ascending list of all groups' ends lets a single search serve all.
+    shifted = (ends + np.arange(len(ends))[:, None]).ravel()
+    entry = np.searchsorted(shifted, groups + uniform, side="right") - groups * size
+    entry = np.clip(entry, 0, size - 1)
+    ends = np.concatenate([np.zeros((len(ends), 1)), ends], axis=1)
+    lower, upper = ends[groups, entry], ends[groups, entry + 1]
+    return entry, np.clip((uniform - lower) / np.maximum(upper - lower, 1e-12), 0.0, 1.0)
+
+
+def place_inside(bins: Ints, edges: Floats, density: Floats, place: Floats) -> Floats:
+    """The value at a place in each bin, by the straight line through the densities of the bins beside it."""
+    heights = density / np.diff(edges)
+    padded = np.r_[heights[0], heights, heights[-1]]
+    slope = np.clip((padded[2:] - padded[:-2]) / np.maximum(4 * heights, 1e-12), -0.95, 0.95)[bins]
+    flat = np.abs(slope) < 1e-6
+    safe = np.where(flat, 1.0, slope)
+    part = np.where(flat, place, (safe - 1 + np.sqrt((1 - safe) ** 2 + 4 * safe * place)) / (2 * safe))
+    return edges[bins] + part * (edges[bins + 1] - edges[bins])
+
+
+@dataclass(eq=False)
+class RowsDrawing:
+    """The rows of one block of N patients while they are drawn.
+
+    Attributes
+    ----------
+    levels, of_levels : DataFrame with N rows, and its Schema
+        Of the patients.
+    most : int
+        Rows of a patient, at most.
+    tables : mapping
+        Distributions by kind and column of their table.
+    parents : mapping
+        The earlier category that a category is drawn beside.
+    links : mapping
+        Place of each column among those whose steps are correlated.
+    rng : numpy.random.Generator
+    columns : dict
+        Numbers of each column drawn so far, shape (N, most).
+    presences, measured : dict
+        Rows in which something is there, by the presence, and by the column that may have a value.
+    """
+
+    levels: pd.DataFrame
+    of_levels: Schema
+    most: int
+    tables: Mapping[tuple[str, str], Floats]
+    parents: Mapping[str, str]
+    links: Mapping[str, int]
+    rng: np.random.Generator
+    columns: dict[str, Floats] = field(default_factory=dict)
+    presences: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    measured: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    #: Normal scores of the linked columns drawn so far.
+    kept: list[Floats] = field(default_factory=list)
+
+    @cached_property
+    def count(self) -> Ints:
+        """Rows of each patient."""
+        return self.levels["rows"].to_numpy(dtype=np.int64)
+
+    @cached_property
+    def here(self) -> NDArray[np.bool_]:
+        """The rows that patients have, at the left."""
+        return np.arange(self.most) < self.count[:, None]
+
+    def has(self, name: str) -> NDArray[np.bool_]:
+        """The rows in which a column has a value."""
+        return self.measured.get(name, self.here)
+
+    def table(self, kind: str, column: str = "") -> Floats:
+        """The distribution of this kind and column."""
+        return self.tables[kind, column]
+
+    def number(self, name: str, beside: Floats | None = None) -> Floats:
+        """A level. A patient nearby in ``beside``, or any patient, lends one that is not defined."""
+        values = self.of_levels[name].code(self.levels[name]).copy()
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known):
+            return np.zeros(len(values))
+        key = self.rng.random(len(values)) if beside is None else beside
+        known = known[np.argsort(key[known], kind="stable")]
+        lacks = np.flatnonzero(np.isnan(values))
+        place = np.minimum(np.searchsorted(key[known], key[lacks]), len(known) - 1)
+        values[lacks] = values[known[place]]
+        return values
+
+    def codes(self, name: str) -> Ints:
+        """A level's categories as numbers, -1 where it is missing."""
+        return category_codes(self.of_levels[name], self.levels[name])
+
+    def climb(
+        self, table: Floats, edges: Floats, total: Floats, here: NDArray[np.bool_], *fixed: Ints
+    ) -> Floats:
+        """Sums of steps that add up to ``total`` over the values that are there, which stand at the left."""
+        bins, place = self.chain(table, self.rng.random(here.shape), *fixed, first=1)
+        density = table.mean(axis=tuple(range(table.ndim - 1)))
+        steps = place_inside(bins, edges, density, place) * here
+        steps[:, 0] = 0.0
+        return np.cumsum(steps * (total / np.maximum(steps.sum(axis=1), 1e-12))[:, None], axis=1)
+
+    def chain(self, table: Floats, uniform: Floats, *fixed: Ints, first: int = 0) -> tuple[Ints, Floats]:
+        """Bins of all rows from ``first`` on, each given the one before and ``fixed``, (n,) or (n, most).
+
+        Also the places of the uniforms in them.
+        """
+        bins, place = np.zeros(self.here.shape, np.int64), np.zeros(self.here.shape)
+        last = np.full(len(self.here), table.shape[0] - 1)
+        for t in range(first, self.most):
+            now = (parent if parent.ndim == 1 else parent[:, t] for parent in fixed)
+            # A table that is not given the one before has one entry for it.
+            last, place[:, t] = drawn(table, uniform[:, t], np.minimum(last, len(table) - 1), *now)
+            bins[:, t] = last
+        return bins, place
+
+    def best(
+        self, name: str, has: NDArray[np.bool_], attempt: Callable[[Floats], tuple[Floats, Floats]]
+    ) -> Floats:
+        """The one of several chains, from uniforms of the measured rows, that misses the levels least."""
+        earlier, own = self._decided(name)
+        kept, normal = np.zeros(self.here.shape), np.zeros(self.here.shape)
+        least = np.full(len(kept), np.inf)
+        for _ in range(TRIES):
+            fresh = self.rng.standard_normal(self.here.shape)
+            values, miss = attempt(packed_to(has, ndtr(earlier + own * fresh)))
+            better = (miss < least)[:, None]
+            kept, normal = np.where(better, values, kept), np.where(better, fresh, normal)
+            least = np.minimum(least, miss)
+        if name in self.links:
+            self.kept.append(normal)
+        return kept
+
+    def _decided(self, name: str) -> tuple[Floats, float]:
+        """The part of a column's normal scores that earlier columns of the same row decide.
+
+        Also the weight of the rest.
+        """
+        if name not in self.links:
+            return np.zeros(self.here.shape), 1.0
+        weights = self._factor[self.links[name]]
+        earlier = sum((w * z for w, z in zip(weights, self.kept, strict=False)), np.zeros(self.here.shape))
+        return earlier, float(weights[self.links[name]])
+
+    @cached_property
+    def _factor(self) -> Floats:
+        """Cholesky factor of the correlations of the linked columns' steps."""
+        count = len(self.links)
+        return np.linalg.cholesky(self.table("pairs")) if count > 1 else np.eye(count)
+
+    def unpacked(self, values: Floats, has: NDArray[np.bool_]) -> Floats:
+        """Values of the measured rows, which stand at the left, at the rows that have one."""
+        out = np.full(has.shape, np.nan)
+        place = np.maximum(np.cumsum(has, axis=1) - 1, 0)
+        out[has] = np.take_along_axis(values, place, axis=1)[has]
+        return out

@@ -1,0 +1,170 @@
+"""The column that orders a patient's rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.patients.courses.course import ColumnCourse, RowCourse, RowNumbers, RowTable, flat_cells
+from dpsynth.patients.courses.drawing import RowsDrawing
+from dpsynth.patients.courses.estimates import ratios, shrunk_conditional
+from dpsynth.patients.courses.numbers import length_level
+from dpsynth.patients.courses.presences import Presences
+from dpsynth.patients.series import RATIOS, Floats, Ints, before, changes, interval_numbers, step_ratios
+from dpsynth.table.column import Column
+
+#: Kinds of rows, at most. More would leave too few counts for each pair of kinds.
+_MOST_KINDS = 4
+#: The shortest time between rows that has an interval of its own, as a part of the longest.
+_SHORTEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Times(ColumnCourse):
+    """Its levels are the first time, and the span to the last one.
+
+    ``clock``: the column as a number, of days where it is a date. ``files``: the columns of each file of
+    several that give rows, empty for one.
+    """
+
+    turn = 2
+    clock: Column
+    presences: Presences
+    files: tuple[tuple[str, ...], ...]
+
+    @property
+    def levels(self) -> Sequence[Column]:
+        """``first`` and ``span``."""
+        clock = self.clock
+        first = self.column.model_copy(update={"name": f"{clock.name} first"})
+        return (first, length_level(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit))
+
+    def level_values(self, rows: RowNumbers) -> Mapping[str, Any]:
+        """In the column's own unit, and in the clock's."""
+        column, times = self.column, rows.numbers[self.column.name]
+        span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
+        return {
+            f"{column.name} first": column.series(times[:, 0] / column.unit_size),
+            f"{column.name} span": np.where(rows.rows > 1, span, np.nan),
+        }
+
+    @property
+    def several_files(self) -> bool:
+        """Whether rows come from several files, such as stays and laboratory values."""
+        return len(self.files) > 1
+
+    @property
+    def edges(self) -> Floats:
+        """Ends of the intervals of gaps: ratios, or times in the clock's unit of rows from several files."""
+        if not self.several_files:
+            return RATIOS
+        lower, upper = self.clock.bounds
+        longest = upper - lower
+        shortest = min(max(self.clock.resolution or 0.0, longest * _SHORTEST), longest / 2)
+        return np.r_[0.0, np.geomspace(shortest, longest, len(RATIOS) - 1)]
+
+    @property
+    def kind_groups(self) -> list[list[str]]:
+        """The presences of each file, which make a kind of row, without those of the last kind.
+
+        The kind is the first of several files that has a value in the row. Later files share the last kind.
+        In one file, the first two presences make four kinds.
+        """
+        presences = self.presences.presences
+        if not self.several_files:
+            return [[each.name] for each in presences[:2]]
+        found = [
+            [each.name for each in presences if not each.within and {*each.columns} & {*columns}]
+            for columns in self.files
+        ]
+        # a file of a terminal event alone has no presence, and leaves its rows to the last kind
+        return [names for names in (found[:-1] if all(found) else found) if names][: _MOST_KINDS - 1]
+
+    @property
+    def kinds(self) -> int:
+        """Number of kinds of rows."""
+        groups = len(self.kind_groups)
+        return groups + 1 if self.several_files else 2**groups
+
+    def kind_pairs(self, measured: Mapping[str, NDArray[np.bool_]], shape: tuple[int, ...]) -> Ints:
+        """The kinds of the row before and of this one, as one number, given which presences are there."""
+        there = [np.logical_or.reduce([measured[name] for name in names]) for names in self.kind_groups]
+        kinds = np.zeros(shape, np.int64)
+        if self.several_files:
+            kinds += np.select(there, range(len(there)), len(there))
+        else:
+            for k, own in enumerate(there):
+                kinds += 2**k * own
+        return self.kinds * before(kinds, 0) + kinds
+
+    def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
+        """*gap*: the time since the last row over the patient's mean gap. Given is the last such ratio.
+
+        *kinds*: the same, given the kinds of the row before and of this one. Rows of several files have the
+        time itself here, and no table *gap*.
+        """
+        bins, found = len(RATIOS) - 1, []
+        if not self.several_files:
+            found.append(RowTable("gap", "", (bins + 1, bins), self._gaps))
+        if self.kinds > 1:
+            found.append(RowTable("kinds", "", (self.kinds**2, bins), self._gaps_of_kinds, self._of_kinds))
+        return found
+
+    def _gaps(self, rows: RowNumbers) -> Ints:
+        last, gaps = step_ratios(rows.numbers[self.column.name])
+        return flat_cells((len(RATIOS), len(RATIOS) - 1), (last,), gaps)
+
+    def _gaps_of_kinds(self, rows: RowNumbers) -> Ints:
+        times = rows.numbers[self.column.name]
+        gaps = step_ratios(times)[1]
+        if self.several_files:
+            gaps = interval_numbers(changes(times), self.edges)
+        there = {name: own for name, (own, _) in self.presences.there(rows).items()}
+        return flat_cells((self.kinds**2, len(RATIOS) - 1), (self.kind_pairs(there, times.shape),), gaps)
+
+    def _of_kinds(self, noisy: Floats, noise_std: float) -> Floats:
+        gaps = gaps_of_kinds(noisy, noise_std)
+        return gaps if self.several_files else ratios(gaps, noisy)
+
+    def draw(self, drawing: RowsDrawing) -> None:
+        """Gaps that add up to the span, from the first time on."""
+        column, name = self.column, self.column.name
+        lower, upper = column.bounds
+        span = np.where(drawing.count > 1, drawing.number(f"{name} span") / column.unit_size, 0.0)
+        first = np.minimum(drawing.number(f"{name} first"), upper - span)
+        pair = self.kind_pairs(drawing.presences, drawing.here.shape)
+        times = first[:, None] + drawing.climb(_weights(drawing), self.edges, span, drawing.here, pair)
+        if step := column.resolution:
+            times = lower + np.rint((times - lower) / step) * step
+        drawing.columns[name] = np.where(drawing.here, np.clip(times, lower, upper), np.nan)
+
+
+@dataclass(frozen=True)
+class Places(RowCourse):
+    """Rows that a column orders which is not modelled: they are numbered."""
+
+    turn = 2
+    name: str
+
+    def draw(self, drawing: RowsDrawing) -> None:
+        """The number of each row."""
+        drawing.columns[self.name] = np.where(drawing.here, np.arange(drawing.most), np.nan)
+
+
+def _weights(drawing: RowsDrawing) -> Floats:
+    """Weights of a gap given the last one and the kinds of both rows, as far as there are tables."""
+    one = np.ones((1, 1))
+    kinds, gap = (drawing.tables.get((kind, ""), one) for kind in ("kinds", "gap"))
+    return kinds * gap[:, None]
+
+
+def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
+    """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind."""
+    kinds = math.isqrt(len(noisy))
+    later = shrunk_conditional(noisy.reshape(kinds, kinds, -1).sum(axis=0), noise_std * np.sqrt(kinds))
+    return shrunk_conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
