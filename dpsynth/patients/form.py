@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpsynth.patients.courses import OVER_TIME
 from dpsynth.table.schema import Schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -28,7 +29,7 @@ def json_schema() -> dict[str, Any]:
     for end in ("lower", "upper"):  # those of dates are text
         column[end]["anyOf"].append({"type": "string"})
     column["special"]["items"] = {"type": ["number", "string"]}
-    column |= {"per": {"enum": ["row", "patient"]}, "over_time": {"enum": ["increasing", "terminal"]}}
+    column |= {"per": {"enum": ["row", "patient"]}, "over_time": {"enum": [*OVER_TIME]}}
     entry = {
         "type": "object",
         "properties": {

@@ -161,13 +161,27 @@ def _in_time(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, 
         time = column.amounts(column.code(table[schema.order]))
     else:
         time = places(order).astype(np.float64)
-    return table, patient, time
+    return _first_times(table, schema, patient, time), patient, time
+
+
+def _first_times(
+    table: pd.DataFrame, schema: PatientSchema, patient: NDArray[np.int64], time: Floats
+) -> pd.DataFrame:
+    """The rows, with each value of a column that has it once at its first time alone."""
+    order = np.lexsort((time, patient))
+    for name in schema.once:
+        again = np.zeros(len(table), bool)
+        pairs = pd.DataFrame({"patient": patient, "value": table[name].to_numpy()}).iloc[order]
+        again[order] = pairs.duplicated().to_numpy()
+        table = table.assign(**{name: table[name].astype(object).mask(again, None)})
+    return table
 
 
 def _valued(table: pd.DataFrame, schema: PatientSchema) -> NDArray[np.bool_]:
     """Which rows have a value."""
-    if not all(column.missing for column in schema.variables):
-        return np.ones(len(table), bool)
+    needed = [name for name in schema.once if not schema.column(name).missing]
+    if needed or not all(column.missing for column in schema.variables):
+        return table[needed].notna().all(axis=1).to_numpy()
     return table[[column.name for column in schema.variables]].notna().any(axis=1).to_numpy()
 
 

@@ -23,7 +23,7 @@ from dpsynth.files.codec import record
 from dpsynth.files.text import html_lines, one_sentence, read_yaml
 from dpsynth.patients.courses import OVER_TIME
 from dpsynth.patients.courses.categories import CategoryCourse
-from dpsynth.patients.courses.course import RowCourse
+from dpsynth.patients.courses.course import RowCourse, RowFacts
 from dpsynth.patients.courses.links import Links
 from dpsynth.patients.courses.numbers import NumberCourse
 from dpsynth.patients.courses.presences import Presences
@@ -60,6 +60,9 @@ class PatientSchema(TableSchema):
         Columns that have one value for each patient. All others may change from row to row.
     increasing : tuple of str
         Numeric or ordinal columns that never fall from one row to the next, such as a stage.
+    once : tuple of str
+        Categories of which a patient has each value once at most, such as a diagnosis at its first time.
+        Later rows with the same value are left out, or count as without one where it may be missing.
     terminal : tuple of str
         Binary columns, such as a death, whose second category stands in a patient's last row alone. Rows
         after the first such row are not used.
@@ -108,6 +111,7 @@ class PatientSchema(TableSchema):
     keep: Literal["first", "last", "random"] = "first"
     per_patient: tuple[StrictStr, ...] = ()
     increasing: tuple[StrictStr, ...] = ()
+    once: tuple[StrictStr, ...] = ()
     terminal: tuple[StrictStr, ...] = ()
     files: tuple[PatientFile, ...] = ()
     rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
@@ -128,7 +132,8 @@ class PatientSchema(TableSchema):
         names = self.names
         if self.unit in names:
             raise ValueError(f"the unit {self.unit!r} identifies patients and cannot be a column")
-        for name in (*self.per_patient, *self.increasing, *self.terminal):
+        declared = {name: word for word in OVER_TIME for name in getattr(self, word)}
+        for name in (*self.per_patient, *declared):
             if name not in names:
                 raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
         changing = self.rows.names
@@ -146,20 +151,13 @@ class PatientSchema(TableSchema):
                 "columns must name one that changes from row to row, besides the order and, without times, "
                 "terminal events"
             )
-        for name in self.increasing:
-            column = self.column(name)
-            if name not in changing or name == self.order or not (column.is_numeric or column.is_ordinal):
+        for name, word in declared.items():
+            if name not in changing or name == self.order:
                 raise ValueError(
-                    f"column {name!r}: only numeric and ordinal columns that change from row to row, other "
-                    "than the order, can be increasing"
+                    f"column {name!r}: only columns that change from row to row, other than the order, can "
+                    f"be {word}"
                 )
-        for name in self.terminal:
-            column = self.column(name)
-            if name not in changing or column.kind != "binary" or column.missing:
-                raise ValueError(
-                    f"column {name!r}: only binary columns that change from row to row and are never missing "
-                    "can be terminal"
-                )
+            OVER_TIME[word].check(self.column(name))
         if self.outcome is not None and self.outcome not in (*self.per_patient, *self.terminal):
             raise ValueError(f"the outcome {self.outcome!r} must be a column per patient, or terminal")
         for column in self.rows.columns:
@@ -418,8 +416,9 @@ class PatientSchema(TableSchema):
 
     @property
     def free(self) -> tuple[Column, ...]:
-        """The variables that may rise and fall: neither increasing nor terminal."""
-        return tuple(c for c in self.variables if c.name not in (*self.increasing, *self.terminal))
+        """The variables that may rise and fall: those without a declared course."""
+        declared = {name for word in OVER_TIME for name in getattr(self, word)}
+        return tuple(column for column in self.variables if column.name not in declared)
 
     @cached_property
     def presences(self) -> tuple[Presence, ...]:
@@ -436,18 +435,21 @@ class PatientSchema(TableSchema):
         names = tuple(column.name for column in self.variables)
         presences = Presences(self.presences, self.most, self.terminal, names, apart)
         order = (
-            Times(self.column(self.order), self.clock, presences, events)
+            Times(self.column(self.order), self._facts, presences, events)
             if self.timed
             else Places(self.order)
         )
         links = Links(tuple(column.name for column in self.free if column.kind != "categorical"))
         return (order, presences, *map(self._course, self.variables), links)
 
+    @property
+    def _facts(self) -> RowFacts:
+        return RowFacts(self.order, self.clock if self.timed else None, self.most)
+
     def _course(self, column: Column) -> RowCourse:
-        for word, course in OVER_TIME.items():
-            if column.name in getattr(self, word):
-                return course(column)
-        return NumberCourse(column, self.order) if column.is_numeric else CategoryCourse(column, self.most)
+        declared = {name: course for word, course in OVER_TIME.items() for name in getattr(self, word)}
+        course = declared.get(column.name, NumberCourse if column.is_numeric else CategoryCourse)
+        return course(column, self._facts)
 
     @cached_property
     def levels(self) -> Schema:

@@ -80,12 +80,12 @@ def _at_both_ends(rule: Expression, schema: PatientSchema) -> Expression:
 def lawful(
     frame: pd.DataFrame, schema: PatientSchema, unit: Ints, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-    """Rows with their derived columns, and which of them still break a rule of columns that change.
+    """Rows with their derived columns, and which of them still break a rule.
 
     ``unit`` numbers the patients. Columns that are increasing or terminal keep their values.
     """
     table = schema.table
-    rules = [rule for rule in table.rules if _changing(rule, schema)]
+    rules = table.rules
     free = {column.name for column in schema.free}
     files = _files(frame, schema)
     for turn in range(_ROUNDS):

@@ -123,7 +123,9 @@ def _frame(
     schema = model.schema
     links = next(course.columns for course in schema.courses if isinstance(course, Links))
     places = {name: k for k, name in enumerate(links)}
-    drawing = RowsDrawing(levels, schema.levels, schema.most, model.named, model.parents, places, rng)
+    unit = schema.column(schema.order).unit_size if schema.timed else 1.0
+    public = (schema.levels, schema.most, model.named, model.parents, places, schema.terminal, unit)
+    drawing = RowsDrawing(levels, *public, rng)
     for course in by_turn(schema.courses):
         course.draw(drawing)
     columns = (*((schema.column(schema.order),) if schema.timed else ()), *schema.variables)
@@ -131,10 +133,10 @@ def _frame(
     for name in schema.levels.names:
         if name in schema.per_patient:
             data[name] = np.repeat(levels[name].to_numpy(), drawing.count)
-    unit = np.repeat(np.arange(len(drawing.count)), drawing.count)
+    patient = np.repeat(np.arange(len(drawing.count)), drawing.count)
     own = schema.table.modelled.conform(pd.DataFrame(data)).frame
-    frame, broken = lawful(own, schema, unit, rng)
-    return frame, unit, broken
+    frame, broken = lawful(own, schema, patient, rng)
+    return frame, patient, broken
 
 
 def _values(column: Column, numbers: Floats) -> Any:

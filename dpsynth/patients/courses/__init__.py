@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dpsynth.patients.courses.categories import CategoryCourse
-from dpsynth.patients.courses.course import RowCourse, RowTable
+from dpsynth.patients.courses.course import ColumnCourse, RowCourse, RowTable
 from dpsynth.patients.courses.increasing import IncreasingCourse
+from dpsynth.patients.courses.once import OnceCourse
 from dpsynth.patients.courses.terminal import TerminalCourse
 from dpsynth.table.column import Column
 
 #: Courses that a schema declares, by the word that stands behind ``over_time``.
-OVER_TIME: dict[str, Callable[[Column], RowCourse]] = {
+OVER_TIME: dict[str, type[ColumnCourse]] = {
     "increasing": IncreasingCourse,
+    "once": OnceCourse,
     "terminal": TerminalCourse,
 }
 

@@ -33,8 +33,6 @@ _MOST_CATEGORIES = 12
 class CategoryCourse(ColumnCourse):
     """Its levels are the most frequent category, and the class of its share of rows."""
 
-    most: int
-
     @property
     def few(self) -> bool:
         """Whether it has so few categories that tables of two of them have enough counts."""
@@ -92,7 +90,7 @@ class CategoryCourse(ColumnCourse):
         return flat_cells((size + 1, modes, size), given, codes)
 
     def _ends(self, rows: RowNumbers) -> Ints:
-        last = is_last(rows.rows, self.most).astype(np.int64)
+        last = is_last(rows.rows, self.facts.most).astype(np.int64)
         codes = positions(rows.numbers[self.column.name])
         return flat_cells((2, len(self.column.categories)), (last,), codes)
 
@@ -105,11 +103,11 @@ class CategoryCourse(ColumnCourse):
         name, size, has = self.column.name, len(self.column.categories), drawing.has(self.column.name)
         p, mode = drawing.table("category", name), drawing.codes(f"{name} mode")
         count = has.sum(axis=1)
-        share, there = drawing.codes(f"{name} same") + 1, np.arange(self.most) < count[:, None]
+        share, there = drawing.codes(f"{name} same") + 1, np.arange(self.facts.most) < count[:, None]
         given = [np.clip(mode, 0, p.shape[1] - 1)]
         if self.few:
             p = p[:, :, None] * drawing.table("end", name)
-            given.append(packed_to(has, is_last(drawing.count, self.most).astype(np.int64)))
+            given.append(packed_to(has, is_last(drawing.count, self.facts.most).astype(np.int64)))
         if name in drawing.parents:
             ratios = drawing.table("beside", name)
             # Where the other category is missing, it says nothing.

@@ -67,7 +67,7 @@ class RowCourse(ABC):
     ``turn``: courses of a smaller one are drawn, and have their tables, before others.
     """
 
-    turn: ClassVar[int] = 3
+    turn: ClassVar[int] = 4
 
     @property
     def levels(self) -> Sequence[Column]:
@@ -92,10 +92,27 @@ class RowCourse(ABC):
 
 
 @dataclass(frozen=True)
+class RowFacts:
+    """What all courses of a schema may use: the column that orders rows, and the most rows of a patient.
+
+    ``clock``: the time as a number, of days where it is a date. None where rows are numbered.
+    """
+
+    order: str
+    clock: Column | None
+    most: int
+
+
+@dataclass(frozen=True)
 class ColumnCourse(RowCourse):
-    """The course of one column."""
+    """The course of one column, such as one that a schema declares by a word behind ``over_time``."""
 
     column: Column
+    facts: RowFacts
+
+    @classmethod
+    def check(cls, column: Column) -> None:
+        """Raise ValueError, with one sentence, for a column that cannot have this course."""
 
     def source(self, level: Column) -> str:
         """The column itself."""

@@ -70,6 +70,10 @@ class RowsDrawing:
         The earlier category that a category is drawn beside.
     links : mapping
         Place of each column among those whose steps are correlated.
+    terminal : tuple of str
+        Columns of events that end a patient's rows.
+    time_unit : float
+        Size of the unit of drawn times in that of the clock: drawn dates are days or seconds.
     rng : numpy.random.Generator
     columns : dict
         Numbers of each column drawn so far, shape (N, most).
@@ -83,6 +87,8 @@ class RowsDrawing:
     tables: Mapping[tuple[str, str], Floats]
     parents: Mapping[str, str]
     links: Mapping[str, int]
+    terminal: tuple[str, ...]
+    time_unit: float
     rng: np.random.Generator
     columns: dict[str, Floats] = field(default_factory=dict)
     presences: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
@@ -94,6 +100,14 @@ class RowsDrawing:
     def count(self) -> Ints:
         """Rows of each patient."""
         return self.levels["rows"].to_numpy(dtype=np.int64)
+
+    @cached_property
+    def ended(self) -> NDArray[np.bool_]:
+        """Patients whose last row has a terminal event."""
+        found = np.zeros(len(self.levels), bool)
+        for name in self.terminal:
+            found |= np.nanmax(self.columns[name], axis=1, initial=0.0) == 1
+        return found
 
     @cached_property
     def here(self) -> NDArray[np.bool_]:
@@ -124,6 +138,17 @@ class RowsDrawing:
     def codes(self, name: str) -> Ints:
         """A level's categories as numbers, -1 where it is missing."""
         return category_codes(self.of_levels[name], self.levels[name])
+
+    def times(self, name: str) -> Floats:
+        """A level that is a time of the clock, in the unit of drawn times, NaN where it is missing."""
+        return self.of_levels[name].code(self.levels[name]) / self.time_unit
+
+    def reorder(self, order: Ints) -> None:
+        """Put the rows of each patient in another order, in all that is drawn so far."""
+        for drawn_so_far in (self.columns, self.presences, self.measured):
+            for name, values in drawn_so_far.items():
+                drawn_so_far[name] = np.take_along_axis(values, order, axis=1)
+        self.kept = [np.take_along_axis(values, order, axis=1) for values in self.kept]
 
     def climb(
         self, table: Floats, edges: Floats, total: Floats, here: NDArray[np.bool_], *fixed: Ints

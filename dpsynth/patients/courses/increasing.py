@@ -20,6 +20,12 @@ from dpsynth.table.kinds.category import categories_at
 class IncreasingCourse(ColumnCourse):
     """Its levels are the first value, and the rise to the last one."""
 
+    @classmethod
+    def check(cls, column: Column) -> None:
+        """Numbers and ordered categories alone."""
+        if not (column.is_numeric or column.is_ordinal):
+            raise ValueError(f"column {column.name!r}: only numeric and ordinal columns can be increasing")
+
     @property
     def levels(self) -> Sequence[Column]:
         """``first`` and ``rise``."""

@@ -47,9 +47,7 @@ def residuals(values: Standardised, times: Standardised) -> Floats:
 
 @dataclass(frozen=True)
 class NumberCourse(ColumnCourse):
-    """Its levels are the patient's mean, spread, trend and roughness over the column ``order``."""
-
-    order: str
+    """Its levels are the patient's mean, spread, trend and roughness over time."""
 
     @property
     def levels(self) -> Sequence[Column]:
@@ -71,7 +69,7 @@ class NumberCourse(ColumnCourse):
     def level_values(self, rows: RowNumbers) -> Mapping[str, Any]:
         """Of the measured values."""
         name = self.column.name
-        values, at = packed(rows.numbers[name], rows.numbers[self.order])
+        values, at = packed(rows.numbers[name], rows.numbers[self.facts.order])
         measured = (~np.isnan(values)).sum(axis=1)
         standard, clock = Standardised.of(values), Standardised.of(at)
         moves = standard.moves
@@ -98,7 +96,7 @@ class NumberCourse(ColumnCourse):
         return [*found, RowTable("digit", name, (10,), self._digits)] if self.has_digits else found
 
     def _cells(self, rows: RowNumbers) -> Ints:
-        given = packed(rows.numbers[self.column.name], rows.numbers[self.order])
+        given = packed(rows.numbers[self.column.name], rows.numbers[self.facts.order])
         bins = interval_numbers(residuals(*map(Standardised.of, given)), RESIDUALS)
         size = len(RESIDUALS) - 1
         return flat_cells((size + 1, size), (before(bins, size),), bins)
@@ -113,7 +111,7 @@ class NumberCourse(ColumnCourse):
         name, has = self.column.name, drawing.has(self.column.name)
         mean = drawing.number(f"{name} mean")
         sd, slope, rough = (drawing.number(f"{name} {of}", mean) for of in ("sd", "trend", "roughness"))
-        (_, at) = packed(np.where(has, 0.0, np.nan), drawing.columns[self.order])
+        (_, at) = packed(np.where(has, 0.0, np.nan), drawing.columns[self.facts.order])
         clock, count = Standardised.of(at), has.sum(axis=1)
         p = drawing.table("residual", name)
         density, absent = p.mean(axis=0), np.isnan(at)

@@ -20,6 +20,14 @@ class TerminalCourse(ColumnCourse):
 
     turn = 0
 
+    @classmethod
+    def check(cls, column: Column) -> None:
+        """Binary columns that are never missing alone."""
+        if column.kind != "binary" or column.missing:
+            raise ValueError(
+                f"column {column.name!r}: only binary columns that are never missing can be terminal"
+            )
+
     @property
     def levels(self) -> Sequence[Column]:
         """Whether it happens."""

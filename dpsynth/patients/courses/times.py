@@ -28,12 +28,10 @@ _SHORTEST = 1e-6
 class Times(ColumnCourse):
     """Its levels are the first time, and the span to the last one.
 
-    ``clock``: the column as a number, of days where it is a date. ``files``: the columns of each file of
-    several that give rows, empty for one.
+    ``files``: the columns of each file of several that give rows, empty for one.
     """
 
     turn = 2
-    clock: Column
     presences: Presences
     files: tuple[tuple[str, ...], ...]
 
@@ -52,6 +50,12 @@ class Times(ColumnCourse):
             f"{column.name} first": column.series(times[:, 0] / column.unit_size),
             f"{column.name} span": np.where(rows.rows > 1, span, np.nan),
         }
+
+    @property
+    def clock(self) -> Column:
+        """The column as a number, of days where it is a date."""
+        assert self.facts.clock is not None
+        return self.facts.clock
 
     @property
     def several_files(self) -> bool:

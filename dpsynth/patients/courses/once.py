@@ -1,0 +1,113 @@
+"""A category of which a patient has each value once at most, such as a diagnosis at its first time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsynth.patients.courses.course import ColumnCourse, RowNumbers, RowTable, flat_cells
+from dpsynth.patients.courses.drawing import RowsDrawing
+from dpsynth.patients.series import Floats, Ints, before, packed
+from dpsynth.table.column import Column
+from dpsynth.table.draws import draw_entry
+from dpsynth.table.kinds.category import positions
+
+#: Categories that have a level of their own: the first ones of the list.
+_MOST_EVER = 16
+#: Weight of a category that the levels say the patient never has.
+_NEVER = 1e-9
+
+
+@dataclass(frozen=True)
+class OnceCourse(ColumnCourse):
+    """Its levels are the times of the first categories of its list, missing of those a patient never has."""
+
+    turn = 3
+
+    @classmethod
+    def check(cls, column: Column) -> None:
+        """Categories alone."""
+        if column.is_numeric:
+            raise ValueError(f"column {column.name!r}: only categories can be over_time: once")
+
+    @property
+    def tracked(self) -> tuple[Any, ...]:
+        """The categories that have a level."""
+        return tuple(self.column.categories[:_MOST_EVER])
+
+    @property
+    def levels(self) -> Sequence[Column]:
+        """``first`` of each tracked category, in the unit of the clock, or as the number of the row."""
+        clock = self.facts.clock
+        made: dict[str, Any] = {"kind": "integer", "lower": 1, "upper": self.facts.most}
+        if clock is not None:
+            made = {name: getattr(clock, name) for name in ("kind", "lower", "upper", "step", "unit")}
+            made["scale"] = "log" if clock.lower == 0 and clock.resolution else "linear"
+        return tuple(Column(name=name, missing=True, **made) for name in self._names)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column.name} first {one}" for one in self.tracked)
+
+    def level_values(self, rows: RowNumbers) -> Mapping[str, Any]:
+        """The time of the row that has it."""
+        codes, times = rows.numbers[self.column.name], rows.numbers[self.facts.order]
+        times = times if self.facts.clock is not None else times + 1.0
+        at = (np.where(codes == k, times, np.inf).min(axis=1) for k in range(len(self.tracked)))
+        return {name: np.where(np.isinf(t), np.nan, t) for name, t in zip(self._names, at, strict=True)}
+
+    def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
+        """*once*: a category. Given is the one before."""
+        size = len(self.column.categories)
+        return (RowTable("once", self.column.name, (size + 1, size), self._cells),)
+
+    def _cells(self, rows: RowNumbers) -> Ints:
+        codes, size = positions(packed(rows.numbers[self.column.name])[0]), len(self.column.categories)
+        return flat_cells((size + 1, size), (before(codes, size),), codes)
+
+    def draw(self, drawing: RowsDrawing) -> None:
+        """Row by row a category that the patient has not had yet. Its row moves to the time of its level."""
+        name, size, has = self.column.name, len(self.column.categories), drawing.has(self.column.name)
+        count, chain = has.sum(axis=1), drawing.table("once", name)
+        first = self._kept(drawing, np.stack([drawing.times(level) for level in self._names], axis=1), count)
+        tracked = first.shape[1]
+        due, left = ~np.isnan(first), np.ones((len(has), size), bool)
+        codes, last, people = np.full(has.shape, -1), np.full(len(has), size), np.arange(len(has))
+        for t in range(self.facts.most):
+            here = t < count
+            weights = np.maximum(chain[last], 1e-12) * left
+            weights[:, :tracked] *= np.where(due, 1.0, _NEVER)
+            # As many categories that the patient has are left as rows: no other one has a place.
+            full = due.sum(axis=1) >= count - t
+            weights[full, tracked:] *= _NEVER
+            chosen = draw_entry(weights, drawing.rng)
+            known = np.append(due, np.zeros((len(due), size - tracked), bool), axis=1)[people, chosen]
+            earliest = np.where(due, first, np.inf).argmin(axis=1)
+            chosen = np.where(known, earliest, chosen)
+            codes[:, t] = np.where(here, chosen, -1)
+            last = np.where(here, chosen, last)
+            left[people[here], chosen[here]] = False
+            due &= left[:, :tracked]
+        drawing.columns[name] = drawing.unpacked(np.where(codes < 0, np.nan, codes.astype(np.float64)), has)
+        if self.facts.clock is not None:
+            self._move(drawing, first)
+
+    def _kept(self, drawing: RowsDrawing, first: Floats, count: Ints) -> Floats:
+        """Times of at most as many categories as a patient has rows, chosen by lot."""
+        lot = np.where(np.isnan(first), np.inf, drawing.rng.random(first.shape))
+        rank = lot.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+        return np.where(rank < count[:, None], first, np.nan)
+
+    def _move(self, drawing: RowsDrawing, first: Floats) -> None:
+        """Rows of tracked categories moved to their times, and all rows put in order again."""
+        times, codes = drawing.columns[self.facts.order], positions(drawing.columns[self.column.name])
+        own = np.take_along_axis(first, np.clip(codes, 0, first.shape[1] - 1), axis=1)
+        moves = (codes >= 0) & (codes < first.shape[1]) & ~np.isnan(own)
+        ends = np.nanmax(times, axis=1, initial=-np.inf)[:, None]
+        # A patient's terminal row stays the last one.
+        latest = np.where(drawing.ended[:, None], ends, np.inf)
+        drawing.columns[self.facts.order] = np.where(moves, np.minimum(own, latest), times)
+        drawing.reorder(np.argsort(drawing.columns[self.facts.order], axis=1, kind="stable"))
