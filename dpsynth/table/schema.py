@@ -42,6 +42,7 @@ from dpsynth.table.groups import Group, check_groups
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.pairs import Constraint, located_pairs, read_rule
 from dpsynth.table.remarks import LeftOut, Remarks
+from dpsynth.table.trees import located_trees
 
 # ------------------------------------------------------------------------------------------------
 # Read metadata of the Synthetic Data Vault (SDV) as the fields of a schema.
@@ -395,7 +396,12 @@ class TableSchema(BaseModel):
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         folder = Path(source).parent
-        return read_yaml(source, lambda data: cls.from_dict(located_pairs(data, folder)), error=SchemaError)
+
+        return read_yaml(
+            source,
+            lambda data: cls.from_dict(located_trees(located_pairs(data, folder), folder)),
+            error=SchemaError,
+        )
 
 
 @record
