@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.pooling import pooled
+from dpsynth.marginals.pooling import pool_rare
 from dpsynth.privacy.records import GridAxis
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.grid import Grid, Marginals
@@ -102,7 +102,7 @@ def make_binning(
         least = min(_RARE / n_bins, rarest)
         rare = probabilities < least
         rare[grid.present :] = False
-        labels = pooled(probabilities, rare, least, grid.column.levels)
+        labels = pool_rare(probabilities, rare, least, grid.column.tree_levels)
     return Binning.from_labels(labels, probabilities)
 
 

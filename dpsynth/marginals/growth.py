@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, equal_mass
-from dpsynth.marginals.pooling import pooled
+from dpsynth.marginals.pooling import pool_rare
 from dpsynth.marginals.statistics import Family
 from dpsynth.marginals.terms import TableTerm
 from dpsynth.privacy.exponential_mechanism import choose, in_score_steps
@@ -144,7 +144,7 @@ class Resolution:
             rare = law < by
             labels = np.arange(len(law))
             if rare.sum() > 1:
-                labels = pooled(law, rare, by, grid.column.levels)
+                labels = pool_rare(law, rare, by, grid.column.tree_levels)
         self._labels[column, by] = labels
         return labels
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-def pooled(
+def pool_rare(
     probabilities: NDArray[np.float64], rare: NDArray[np.bool_], least: float, levels: Sequence[Ints]
 ) -> Ints:
     """Label of each cell of a column: those that are not rare by themselves, then groups, then the rest.
@@ -30,7 +30,7 @@ def pooled(
     Examples
     --------
     >>> p, block = np.array([0.5, 0.1, 0.1, 0.05, 0.05, 0.2]), np.array([0, 1, 1, 1, 2, 0])
-    >>> pooled(p, p < 0.15, 0.15, [block]).tolist()
+    >>> pool_rare(p, p < 0.15, 0.15, [block]).tolist()
     [0, 2, 2, 2, 3, 1]
     """
     labels = np.where(rare, -1, np.cumsum(~rare) - 1)

@@ -34,7 +34,7 @@ from dpsynth.files.text import one_sentence
 from dpsynth.table.cells import spoken
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.kinds.kind import Kind, listing
-from dpsynth.table.trees import Tree, levels_of, with_tree
+from dpsynth.table.trees import Tree, with_tree
 
 Scale = Literal["linear", "log"]
 Cycle = Literal["weekday", "month", "hour"]
@@ -401,9 +401,9 @@ class Column(BaseModel):
         return self._kind.count(self)
 
     @property
-    def levels(self) -> tuple[NDArray[np.int64], ...]:
+    def tree_levels(self) -> tuple[NDArray[np.int64], ...]:
         """The group of each category in each level of its tree, the finest first. Empty without a tree."""
-        return levels_of(self.tree, self.categories)
+        return () if self.tree is None else self.tree.levels(self.categories)
 
     @property
     def dtype(self) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -104,12 +103,6 @@ class Tree(BaseModel):
             place = {row[0]: row[1:] for row in self.values}
             rows = [[*place[spoken(category)]] for category in categories]
         return tuple(np.unique(np.array(level), return_inverse=True)[1] for level in zip(*rows, strict=True))
-
-
-@lru_cache
-def levels_of(tree: Tree | None, categories: tuple[Any, ...]) -> tuple[Ints, ...]:
-    """Levels of a column's categories, none without a tree."""
-    return () if tree is None else tree.levels(categories)
 
 
 def with_tree(fields: Any) -> Any:

@@ -33,7 +33,7 @@ def groups(one: Column) -> list[list[Any]]:
             [c for c, own in zip(one.categories, level, strict=True) if own == group]
             for group in np.unique(level)
         ]
-        for level in one.levels
+        for level in one.tree_levels
     ]
 
 
