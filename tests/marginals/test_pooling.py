@@ -81,7 +81,7 @@ def test_bins_and_tables_follow_the_tree() -> None:
         assert len({*zip(chapter, coarse.labels, strict=False)}) == coarse.size - missing == 4
         states = Binning.from_labels(np.arange(len(law)), law)
         cut = Resolution([grid], [states], [law], 1000.0, 20.0)._cut(0, 0.04)
-        assert len({*zip(block, cut, strict=False)}) == 20
+        assert len({*zip(block, cut, strict=False)}) == cut.max() + 1 - missing == 20
         flat = Resolution([Grid.from_column(column(False, missing))], [states], [law], 1000.0, 20.0)._cut(
             0, 0.04
         )
