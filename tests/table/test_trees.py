@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth import DPMarginals, load
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.patients.form import json_schema
 from dpsynth.patients.schema import PatientSchema, read_schema
+from dpsynth.privacy import Ledger
 from dpsynth.table import Column, Schema, infer_schema
 from dpsynth.table.schema import require_reviewed
 from dpsynth.table.trees import Tree
@@ -166,6 +168,29 @@ def test_the_level_of_a_patient_keeps_the_tree(tmp_path: Path) -> None:
     assert level.tree == schema.column("diagnosis").tree and groups(level) == groups(
         schema.column("diagnosis")
     )
+
+
+def test_a_model_of_patients_keeps_the_tree(tmp_path: Path) -> None:
+    """A tree that a saved model cannot hold, or codes of no patient."""
+    (tmp_path / "icd.csv").write_text(FILE, encoding="utf-8")
+    (path := tmp_path / "schema.yaml").write_text(
+        "rows: {most: 3, order: day}\nunit: id\nn_public: 200\ncolumns:\n"
+        "- {name: day, kind: integer, lower: 0, upper: 99}\n"
+        "- {name: diagnosis, kind: categorical, tree: {file: icd.csv}}\n",
+        encoding="utf-8",
+    )
+    schema, rng = read_schema(path), np.random.default_rng(0)
+    codes = schema.column("diagnosis").categories
+    rows = {
+        "id": np.repeat(np.arange(200), 2),
+        "day": rng.integers(0, 100, 400),
+        "diagnosis": rng.choice(codes, 400),
+    }
+    model = DPMarginals(epsilon=3.0, random_state=0).fit(pd.DataFrame(rows), schema=schema, ledger=Ledger())
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.model_.declared_schema == schema
+    assert {*again.sample(100, random_state=0)["diagnosis"]} <= {*codes}
 
 
 def test_a_draft_offers_the_tree_and_keeps_it_unreviewed() -> None:
