@@ -27,6 +27,7 @@ from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells
 from dpsynth.table.pairs import located_pairs
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.table.trees import located_trees
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
@@ -483,7 +484,11 @@ def schema_of(data: Any) -> TableSchema:
 def read_schema(path: str | Path) -> TableSchema:
     """Read the schema of a YAML file, of either kind."""
     folder = Path(path).parent
-    return read_yaml(path, lambda data: schema_of(located_pairs(data, folder)), error=SchemaError)
+
+    def read(data: Any) -> TableSchema:
+        return schema_of(located_trees(located_pairs(data, folder), folder))
+
+    return read_yaml(path, read, error=SchemaError)
 
 
 def _length(name: str, lower: float, upper: float, step: float | None, unit: str | None) -> Column:
@@ -510,7 +515,7 @@ def _course(column: Column) -> list[Column]:
 def _levels_of_variable(column: Column) -> list[Column]:
     name, found = column.name, list[Column]()
     if not column.is_numeric:
-        mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories}
+        mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories, "tree": column.tree}
         found.append(Column(name=f"{name} mode", missing=column.missing, **mode))
         found.append(Column(name=f"{name} same", kind="ordinal", categories=SHARE_CLASSES[1:], missing=True))
         return found
