@@ -1,10 +1,9 @@
 """Coarse bins of every column, made from released single-column counts.
 
 Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
-equal released mass (quantiles of the private distribution). Rare categories share one bin, unless they stand
-out of the noise. Missing values
-and special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
-laboratory values.
+equal released mass (quantiles of the private distribution). Equal-width bins would waste most of their cells
+on skewed laboratory values. Rare categories share bins (`dpsynth.marginals.pooling`), unless they stand out
+of the noise. Missing values and special codes keep one of their own each.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.files.codec import record
+from dpsynth.marginals.pooling import pool_rare
 from dpsynth.privacy.records import GridAxis
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.grid import Grid, Marginals
 
-#: Categories rarer than this fraction of an even share, 1/n_bins, share one bin if noise would hide them.
+#: Categories rarer than this fraction of an even share, 1/n_bins, share a bin if noise would hide them.
 _RARE = 0.25
 #: A category stands out from so many deviations of the noise in its row on, and from this probability on.
 _STANDS, _RAREST = 2.0, 1 / 500
@@ -99,11 +99,10 @@ def make_binning(
         labels = equal_mass(probabilities[: grid.present], n_bins)
         labels = np.append(labels, labels[-1] + np.arange(1, grid.size - grid.present + 1))
     else:
-        rare = probabilities < min(_RARE / n_bins, rarest)
+        least = min(_RARE / n_bins, rarest)
+        rare = probabilities < least
         rare[grid.present :] = False
-        labels = np.empty(grid.size, dtype=np.int64)
-        labels[~rare] = np.arange((~rare).sum())
-        labels[rare] = (~rare).sum()
+        labels = pool_rare(probabilities, rare, least, grid.column.tree_levels)
     return Binning.from_labels(labels, probabilities)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.marginals.cells import stands_out, with_habit
+from dpsynth.marginals.denoising import denoised
 from dpsynth.marginals.density import denoise
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.privacy.records import ResidueAxis
@@ -242,9 +243,10 @@ def _cut(grid: Grid, estimate: Array, starts: Ints, counts: Array, std: float) -
 # Distributions of all columns, from their noisy counts (post-processing).
 #
 # Counts of categories are projected on the simplex scaled to the number of records ("norm-sub", theory of
-# section 1.8). Those of numbers become a distribution (`dpsynth.marginals.density`). Each histogram's sum is
-# one more measurement of the number of records. If that is not public, it is estimated from all of them, so
-# its error falls on all values in proportion.
+# section 1.8). With a tree, counts that are mostly noise are moved towards those of their smallest group
+# (empirical Bayes), whose sum stays. Those of numbers become a distribution (`dpsynth.marginals.density`).
+# Each histogram's sum is one more measurement of the number of records. If that is not public, it is
+# estimated from all of them, so its error falls on all values in proportion.
 
 
 def estimate_marginals(
@@ -282,6 +284,7 @@ def estimate_marginals(
         else:
             digits = own[-1][1][:-1] if own else None
             found, counts = denoise(grid, noisy[j], std, n, values, digits)
+            counts = within_groups(grid.column.tree_levels[:1] if std else (), counts, noisy[j], std)
             if digits is not None and values is None and grid.values_per_cell.max() > 1:
                 found = with_habit(found, counts, digits, np.full(len(digits), std**2))
         if places := cycles.get(grid.column.name):
@@ -301,6 +304,27 @@ def estimate_marginals(
         counting=release.counting,
         missing_law=law,
     )
+
+
+def within_groups(levels: Sequence[Ints], counts: Array, noisy: Array, std: float) -> Array:
+    """Counts without what noise explains of their departures from an equal share of their group.
+
+    ``levels``: groups of one level, or none. ``counts``, shape (cells,): those of `norm_sub`. Sums of groups
+    stay.
+
+    Examples
+    --------
+    >>> noisy = np.array([8.0, 1.0, 3.0, 100.0])
+    >>> within_groups([np.array([0, 0, 0, 1])], norm_sub(noisy, 112.0), noisy, 10.0)
+    array([ 4.,  4.,  4., 100.])
+    """
+    found = counts.copy()
+    for groups in levels:
+        for group in np.unique(groups):
+            own = np.flatnonzero(groups == group)
+            total = float(counts[own].sum())
+            found[own] = norm_sub(denoised(noisy[own], np.full(len(own), total / len(own)), std)[0], total)
+    return found
 
 
 def _flattened(grid: Grid, counts: Array, std: float) -> bool:

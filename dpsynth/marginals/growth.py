@@ -24,6 +24,7 @@ from scipy.special import ndtr
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, equal_mass
+from dpsynth.marginals.pooling import pool_rare
 from dpsynth.marginals.statistics import Family
 from dpsynth.marginals.terms import TableTerm
 from dpsynth.privacy.exponential_mechanism import choose, in_score_steps
@@ -132,10 +133,10 @@ class Resolution:
         return self._axes[id(labels)]
 
     def _cut(self, column: int, by: float) -> Ints:
-        """Cells of a column's states: ``by`` ranges in order, or categories rarer than it in one cell."""
+        """Cells of a column's states: ``by`` ranges in order, or categories, of which rarer ones share."""
         if (column, by) in self._labels:
             return self._labels[column, by]
-        law, ordered = self._columns[column][2], self._ordered[column]
+        (grid, _, law), ordered = self._columns[column], self._ordered[column]
         if ordered:
             labels = equal_mass(law[:ordered], int(by)) if by < ordered else np.arange(ordered)
             labels = np.append(labels, labels[-1] + np.arange(1, len(law) - ordered + 1))
@@ -143,7 +144,7 @@ class Resolution:
             rare = law < by
             labels = np.arange(len(law))
             if rare.sum() > 1:
-                labels = np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
+                labels = pool_rare(law, rare, by, grid.column.tree_levels)
         self._labels[column, by] = labels
         return labels
 

@@ -142,7 +142,9 @@ def unused_rows(frame: pd.DataFrame, schema: PatientSchema) -> dict[str, int]:
     valued, used = _valued(table, schema), _used(table, schema, patient, time)
     more = np.maximum(np.bincount(patient[used]) - schema.most, 0)
     found = {
-        "without any value": (~valued).sum(),
+        "without a value, or with one that came before" if schema.once else "without any value": (
+            ~valued
+        ).sum(),
         "after a terminal row": (valued & ~used).sum(),
         f"of patients with more than {schema.most}": more.sum(),
     }
@@ -179,9 +181,9 @@ def _first_times(
 
 def _valued(table: pd.DataFrame, schema: PatientSchema) -> NDArray[np.bool_]:
     """Which rows have a value."""
-    needed = [name for name in schema.once if not schema.column(name).missing]
+    needed = [c.name for c in schema.variables if c.name in schema.once and not c.missing]
     if needed or not all(column.missing for column in schema.variables):
-        return table[needed].notna().all(axis=1).to_numpy()
+        return table[needed].notna().all(axis=1).to_numpy(copy=True)
     return table[[column.name for column in schema.variables]].notna().any(axis=1).to_numpy()
 
 

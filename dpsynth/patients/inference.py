@@ -51,6 +51,8 @@ _N_PUBLIC = (
 )
 #: events in the last of several rows from which a terminal column is asked about
 _FEWEST_ENDS = 5
+#: patients with several values from which a category is asked about that none has twice
+_FEWEST_ONCE = 20
 
 
 def infer_patient_schema(
@@ -182,6 +184,7 @@ def infer_patient_schema(
         columns=tuple(columns),
         per_patient=tuple(drafting.per_patient),
         terminal=tuple(drafting.terminal),
+        once=tuple(drafting.once),
         n_public=n_public,
         name=name,
         files=tuple(drafting.files),
@@ -219,6 +222,7 @@ class _Drafting:
     columns: dict[str, Column] = field(default_factory=dict)
     per_patient: list[str] = field(default_factory=list)
     terminal: list[str] = field(default_factory=list)
+    once: list[str] = field(default_factory=list)
     files: list[PatientFile] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
     rules: list[str] = field(default_factory=list)
@@ -278,6 +282,7 @@ class _Drafting:
         self.per_patient += (same := self._drafted(firsts, file))
         names = same + self._drafted(own.drop(columns=constant), file, changing=True)
         self._ends(frame, names)
+        self._once(frame, names)
         self.files += [PatientFile(name=file, columns=tuple(names), order=self._own(file))] if file else []
 
     def _ends(self, frame: pd.DataFrame, names: list[str]) -> None:
@@ -304,6 +309,27 @@ class _Drafting:
                 self.remarks.append(asked)
                 chosen = self.answered.chosen(asked)
                 self.terminal += [name] if chosen is answers[0] else []
+
+    def _once(self, frame: pd.DataFrame, names: list[str]) -> None:
+        """Ask about categories of which no patient has one twice, although many have several."""
+        for name in names:
+            column = self.columns[name]
+            if not column.is_categorical or name in self.per_patient or name in self.terminal:
+                continue
+            known = frame[[self.unit, name]].dropna()
+            several = int((known.groupby(self.unit).size() > 1).sum())
+            repeated = int(known.duplicated().sum())
+            if several < _FEWEST_ONCE or repeated > _SLIPS * len(known):
+                continue
+            answers = (
+                Answer("once", "a patient has each once at most"),
+                Answer("row", "a value of each row, as drafted"),
+            )
+            text = "has no value twice for one patient: is it over_time: once, such as a first diagnosis?"
+            counts = f"{several:,} patients have several"
+            asked = Remark(name, "question", text, counts, "once", answers)
+            self.remarks.append(asked)
+            self.once += [name] if self.answered.chosen(asked) is answers[0] else []
 
     def ordered(self, values: pd.Series) -> np.ndarray:
         """Values that order rows as numbers, equal where they say the same: 7 and 7.0, or one date."""

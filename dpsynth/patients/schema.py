@@ -34,6 +34,7 @@ from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells
 from dpsynth.table.pairs import located_pairs
 from dpsynth.table.schema import Schema, TableSchema
+from dpsynth.table.trees import located_trees
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
@@ -490,4 +491,8 @@ def schema_of(data: Any) -> TableSchema:
 def read_schema(path: str | Path) -> TableSchema:
     """Read the schema of a YAML file, of either kind."""
     folder = Path(path).parent
-    return read_yaml(path, lambda data: schema_of(located_pairs(data, folder)), error=SchemaError)
+
+    def read(data: Any) -> TableSchema:
+        return schema_of(located_trees(located_pairs(data, folder), folder))
+
+    return read_yaml(path, read, error=SchemaError)

@@ -128,6 +128,8 @@ def _frame(
     drawing = RowsDrawing(levels, *public, rng)
     for course in by_turn(schema.courses):
         course.draw(drawing)
+    needed = [column.name for column in schema.variables if not column.missing]
+    drawing.leave_out([column.name for column in schema.variables], needed)
     columns = (*((schema.column(schema.order),) if schema.timed else ()), *schema.variables)
     data = {column.name: _values(column, drawing.columns[column.name][drawing.here]) for column in columns}
     for name in schema.levels.names:

@@ -34,6 +34,7 @@ from dpsynth.files.text import one_sentence
 from dpsynth.table.cells import spoken
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.kinds.kind import Kind, listing
+from dpsynth.table.trees import Tree, with_tree
 
 Scale = Literal["linear", "log"]
 Cycle = Literal["weekday", "month", "hour"]
@@ -114,7 +115,11 @@ class Column(BaseModel):
     cycles : tuple of {"weekday", "month", "hour"}
         Noisy counts of a column of dates, besides its histogram. Samples have the same shares.
     categories : tuple of str, int, bool or float
-        Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones.
+        Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones. Those
+        of the tree's file if none are given.
+    tree : Tree, optional
+        Groups of categories, such as block and chapter of a diagnosis (:mod:`dpsynth.table.trees`). Rare
+        categories are counted in the groups.
     unit, description : str, optional
         For readers.
     missing : bool
@@ -171,6 +176,7 @@ class Column(BaseModel):
     format: StrictStr | None = None
     cycles: tuple[Cycle, ...] = ()
     categories: tuple[Category, ...] = ()
+    tree: Tree | None = None
     unit: str | None = None
     description: str | None = None
     missing: StrictBool = False
@@ -193,7 +199,7 @@ class Column(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_kept(cls, data: Any) -> Any:
-        kind = data.get("kind")
+        data, kind = with_tree(data), data.get("kind")
         return KINDS[kind].normal(data) if isinstance(kind, str) and kind in KINDS else data
 
     @field_serializer("lower", "upper", when_used="json")
@@ -395,6 +401,11 @@ class Column(BaseModel):
     def n_values(self) -> int | None:
         """Number of values a released cell can hold, without a missing one, or None for real numbers."""
         return self._kind.count(self)
+
+    @property
+    def tree_levels(self) -> tuple[NDArray[np.int64], ...]:
+        """The group of each category in each level of its tree, the finest first. Empty without a tree."""
+        return () if self.tree is None else self.tree.levels(self.categories)
 
     @property
     def dtype(self) -> Any:

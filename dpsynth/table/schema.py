@@ -39,6 +39,7 @@ from dpsynth.table.derived import add_derived, combinations, formulas, readings
 from dpsynth.table.expressions import Expression
 from dpsynth.table.groups import Group, check_groups
 from dpsynth.table.pairs import Constraint, located_pairs, read_rule
+from dpsynth.table.trees import located_trees
 
 __all__ = ["Column", "Conformed", "Schema", "TableSchema", "require_reviewed"]
 
@@ -211,7 +212,12 @@ class TableSchema(BaseModel):
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         folder = Path(source).parent
-        return read_yaml(source, lambda data: cls.from_dict(located_pairs(data, folder)), error=SchemaError)
+
+        return read_yaml(
+            source,
+            lambda data: cls.from_dict(located_trees(located_pairs(data, folder), folder)),
+            error=SchemaError,
+        )
 
 
 @record

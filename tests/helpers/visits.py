@@ -144,6 +144,46 @@ def stays(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
+#: Diagnoses at their first time, laboratory values beside some of them, and an end after which nothing comes.
+DIAGNOSES = PatientSchema(
+    unit="id",
+    order="day",
+    most=7,
+    columns=(
+        Column(name="day", kind="integer", lower=-4000, upper=4000),
+        Column(name="end", kind="integer", lower=0, upper=4000),
+        Column(name="age", kind="integer", lower=18, upper=99),
+        Column(name="code", kind="categorical", categories=("index", "a", "b", "c", "d"), missing=True),
+        Column(name="lab", kind="integer", lower=0, upper=99, missing=True),
+    ),
+    per_patient=("end", "age"),
+    once=("code",),
+    constraints=("day <= end",),
+)
+
+
+def diagnoses(n: int, seed: int = 0) -> pd.DataFrame:
+    """Patients who have the index diagnosis at day 0, others before or after it, the older the more.
+
+    Some codes stand there twice: the second one is no diagnosis.
+    """
+    rng = np.random.default_rng(seed)
+    age, end = rng.integers(20, 95, n), rng.integers(100, 4000, n)
+    parts = [pd.DataFrame({"id": np.arange(n), "day": rng.integers(0, 20, n), "code": "index"})]
+    for code, share in (("a", 0.2), ("b", 0.5), ("c", 0.1), ("d", 0.3)):
+        has = rng.random(n) < share * age / 60
+        day = np.where(rng.random(n) < 0.4, -rng.integers(1, 3000, n), (rng.random(n) * end).astype(int))
+        parts.append(pd.DataFrame({"id": np.arange(n), "day": day, "code": code})[has])
+    frame = pd.concat(parts)
+    again = frame.sample(frac=0.1, random_state=seed)
+    frame = pd.concat([frame, again.assign(day=np.minimum(again["day"] + 50, end[again["id"]]))])
+    frame["lab"] = np.where(rng.random(len(frame)) < 0.5, rng.integers(0, 100, len(frame)), np.nan)
+    who = np.repeat(np.arange(n), rng.integers(0, 7, n))
+    day, lab = (rng.random(len(who)) * end[who]).astype(int), rng.integers(0, 100, len(who))
+    frame = pd.concat([frame, pd.DataFrame({"id": who, "day": day, "lab": lab})], ignore_index=True)
+    return frame.assign(end=end[frame["id"]], age=age[frame["id"]])
+
+
 #: Rows in the order of a number that is not modelled, with categories that go together. A third of the
 #: patients do not say whether they smoke.
 WARDS = PatientSchema(

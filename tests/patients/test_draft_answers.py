@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from visits import diagnoses
 
 from dpsynth.cli import main
 from dpsynth.errors import InputError
@@ -92,6 +93,17 @@ def test_items_may_be_two_columns_of_their_own() -> None:
     assert {*made.schema.names} == {"day", "sodium", "potassium"}
     given = [{"question": "items", "about": "labs.csv", "answer": "columns"}]
     assert {*infer_patient_schema(files, answers=given).schema.names} == {"day", "item", "value"}
+
+
+def test_diagnoses_that_come_once_are_asked_about() -> None:
+    """A first diagnosis that is drafted as a state that comes and goes."""
+    frame = diagnoses(200, seed=1).dropna(subset=["code"]).drop_duplicates(["id", "code"])
+    made = infer_patient_schema(frame[["id", "day", "code", "age"]], unit="id", order="day")
+    assert asked(made.questions)["once"].column == "code"
+    given = [{"question": "once", "column": "code", "answer": "once"}]
+    made = infer_patient_schema(frame[["id", "day", "code", "age"]], unit="id", order="day", answers=given)
+    assert made.schema.once == ("code",) and "once" not in asked(made.questions)
+    assert "once" not in asked(infer_patient_schema(visits()).questions)
 
 
 def test_a_wrong_word_is_no_answer() -> None:

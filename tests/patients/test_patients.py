@@ -9,7 +9,19 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pandas, stays, visits, wards
+from visits import (
+    DIAGNOSES,
+    STAYS,
+    VISITS,
+    WARDS,
+    diagnoses,
+    histories_of,
+    patients_of,
+    read_by_pandas,
+    stays,
+    visits,
+    wards,
+)
 
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.patients.histories import Histories, patient_table, rows_of, unused_rows
@@ -84,6 +96,7 @@ def test_a_value_per_patient_is_one_of_their_own_rows():
         pytest.param(VISITS, visits(30, seed=2), id="first"),
         pytest.param(VISITS.model_copy(update={"keep": "last"}), visits(30, seed=2), id="last"),
         pytest.param(STAYS, stays(30, seed=2), id="terminal"),
+        pytest.param(DIAGNOSES, diagnoses(30, seed=2), id="once"),
     ],
 )
 def test_what_is_kept_of_a_patient_reads_no_other(schema, frame):
@@ -109,6 +122,7 @@ def records_of(frame: pd.DataFrame, schema: PatientSchema) -> Counter:
         pytest.param(VISITS.model_copy(update={"keep": "random"}), visits(6, seed=2), id="random"),
         pytest.param(STAYS.model_copy(update={"keep": "last"}), stays(6, seed=2), id="terminal"),
         pytest.param(WARDS, wards(6, seed=2), id="words"),
+        pytest.param(DIAGNOSES, diagnoses(6, seed=2), id="once"),
     ],
 )
 @given(st.data())
@@ -251,7 +265,7 @@ def test_a_wrong_schema_is_refused():
         ({"per_patient": ("day",)}, "order 'day' must be a column of dates or numbers that changes"),
         ({"most": 1}, "most"),
         ({"most": MOST_ROWS + 1}, "most"),
-        ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
+        ({"increasing": ("day",)}, "'day': only columns that change"),
         ({"terminal": ("lab",)}, "'lab': only binary"),
         ({"order": "stay", "columns": (DIED,), "terminal": ("died",)}, "columns must name one that changes"),
         (
@@ -283,7 +297,7 @@ def test_a_wrong_schema_is_refused():
         (
             "unit: id\nrows: {most: 3, order: day}\ncolumns:\n"
             "  - {name: day, kind: integer, lower: 0, upper: 9, over_time: falling}\n",
-            "over_time must be 'increasing' or 'terminal'",
+            "over_time must be 'increasing' or 'once' or 'terminal'",
         ),
     ],
 )

@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
-from visits import FILED, STAYS, VISITS, WARDS, filed, stays, visits, wards
+from visits import DIAGNOSES, FILED, STAYS, VISITS, WARDS, diagnoses, filed, stays, visits, wards
 
 import dpsynth
 from dpsynth.checks import Counted
@@ -442,6 +442,11 @@ CASES = {
     ),
     "tables of rows with courses": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS), np.sqrt(12), table=Patients(STAYS, stays)
+    ),
+    "tables of rows with events that happen once": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=DIAGNOSES),
+        np.sqrt(7),
+        table=Patients(DIAGNOSES, diagnoses),
     ),
     "tables of rows with categories": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=WARDS), np.sqrt(14), table=Patients(WARDS, wards)

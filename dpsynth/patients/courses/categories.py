@@ -42,7 +42,7 @@ class CategoryCourse(ColumnCourse):
     def levels(self) -> Sequence[Column]:
         """``mode`` and ``same``."""
         column, name = self.column, self.column.name
-        mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories}
+        mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories, "tree": column.tree}
         return (
             Column(name=f"{name} mode", missing=column.missing, **mode),
             Column(name=f"{name} same", kind="ordinal", categories=SHARE_CLASSES[1:], missing=True),

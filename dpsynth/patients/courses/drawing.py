@@ -7,7 +7,7 @@ nearest roughness is kept, out of several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -145,9 +145,9 @@ class RowsDrawing:
 
     def reorder(self, order: Ints) -> None:
         """Put the rows of each patient in another order, in all that is drawn so far."""
-        for drawn_so_far in (self.columns, self.presences, self.measured):
-            for name, values in drawn_so_far.items():
-                drawn_so_far[name] = np.take_along_axis(values, order, axis=1)
+        self.columns = {name: np.take_along_axis(v, order, axis=1) for name, v in self.columns.items()}
+        for masks in (self.presences, self.measured):
+            masks.update({name: np.take_along_axis(has, order, axis=1) for name, has in masks.items()})
         self.kept = [np.take_along_axis(values, order, axis=1) for values in self.kept]
 
     def climb(
@@ -207,6 +207,13 @@ class RowsDrawing:
         """Cholesky factor of the correlations of the linked columns' steps."""
         count = len(self.links)
         return np.linalg.cholesky(self.table("pairs")) if count > 1 else np.eye(count)
+
+    def leave_out(self, names: Sequence[str], needed: Sequence[str]) -> None:
+        """Leave out rows that have none of some values, or not all of those that are ``needed``."""
+        some = np.logical_or.reduce([~np.isnan(self.columns[name]) for name in names])
+        for name in needed:
+            some &= ~np.isnan(self.columns[name])
+        self.here, self.count = self.here & some, (self.here & some).sum(axis=1)
 
     def unpacked(self, values: Floats, has: NDArray[np.bool_]) -> Floats:
         """Values of the measured rows, which stand at the left, at the rows that have one."""

@@ -69,7 +69,10 @@ class OnceCourse(ColumnCourse):
         return flat_cells((size + 1, size), (before(codes, size),), codes)
 
     def draw(self, drawing: RowsDrawing) -> None:
-        """Row by row a category that the patient has not had yet. Its row moves to the time of its level."""
+        """Row by row a category that the patient has not had yet. Its row moves to the time of its level.
+
+        A row for which no category is left has none.
+        """
         name, size, has = self.column.name, len(self.column.categories), drawing.has(self.column.name)
         count, chain = has.sum(axis=1), drawing.table("once", name)
         first = self._kept(drawing, np.stack([drawing.times(level) for level in self._names], axis=1), count)
@@ -77,7 +80,7 @@ class OnceCourse(ColumnCourse):
         due, left = ~np.isnan(first), np.ones((len(has), size), bool)
         codes, last, people = np.full(has.shape, -1), np.full(len(has), size), np.arange(len(has))
         for t in range(self.facts.most):
-            here = t < count
+            here = (t < count) & left.any(axis=1)
             weights = np.maximum(chain[last], 1e-12) * left
             weights[:, :tracked] *= np.where(due, 1.0, _NEVER)
             # As many categories that the patient has are left as rows: no other one has a place.
@@ -96,8 +99,10 @@ class OnceCourse(ColumnCourse):
             self._move(drawing, first)
 
     def _kept(self, drawing: RowsDrawing, first: Floats, count: Ints) -> Floats:
-        """Times of at most as many categories as a patient has rows, chosen by lot."""
-        lot = np.where(np.isnan(first), np.inf, drawing.rng.random(first.shape))
+        """Times of at most as many categories as a patient has rows, by lot: what most have stays."""
+        share = np.clip((~np.isnan(first)).mean(axis=0), 1e-6, 1 - 1e-6)
+        lot = drawing.rng.standard_exponential(first.shape) * (1 - share) / share
+        lot = np.where(np.isnan(first), np.inf, lot)
         rank = lot.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
         return np.where(rank < count[:, None], first, np.nan)
 

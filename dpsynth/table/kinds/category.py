@@ -129,6 +129,8 @@ class Nominal(Kind):
 class Binary(Nominal):
     """Two categories, of which the second is the event of an outcome."""
 
+    refused = Nominal.refused | {"tree": ". A tree groups categories of kind 'categorical'"}
+
     def _check_count(self, count: int) -> None:
         if count != 2:
             raise ValueError(f"a binary column has 2 categories, got {count}")
@@ -138,6 +140,7 @@ class Ordinal(Nominal):
     """Categories in ascending order."""
 
     level = "ordinal"
+    refused = Binary.refused
 
 
 def category_codes(column: Fields, values: pd.Series[Any]) -> NDArray[np.int64]:

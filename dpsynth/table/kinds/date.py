@@ -52,7 +52,7 @@ WEEK = (1.0, 7)
 class Date(Number):
     """Dates of the calendar, as days since 1970-01-01."""
 
-    refused = dict.fromkeys(("decimals", "scale", "unit", "categories"), "")
+    refused = dict.fromkeys(("decimals", "scale", "unit", "categories", "tree"), "")
     default_step = 1.0
     written_apart = True
     number_unit = difference_unit = "days"

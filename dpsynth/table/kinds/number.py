@@ -25,7 +25,7 @@ class Number(Kind):
     """Real numbers, or such that lie on steps above the lower bound. Special codes lie outside the bounds."""
 
     level = "numeric"
-    refused = dict.fromkeys(("cycles", "categories"), "")
+    refused = dict.fromkeys(("cycles", "categories", "tree"), "")
 
     def check(self, column: Fields) -> None:
         if column.lower is None or column.upper is None:

@@ -23,7 +23,7 @@ class TimeOfDay(Number):
     """Seconds after midnight, by the minute if nothing else is said. Samples hold text, such as 13:05."""
 
     refused = dict.fromkeys(
-        ("decimals", "special", "scale", "unit", "format", "cycles", "categories", "aliases"), ""
+        ("decimals", "special", "scale", "unit", "format", "cycles", "categories", "aliases", "tree"), ""
     )
     default_step = 60.0
     written_apart = True

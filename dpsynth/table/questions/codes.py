@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from dpsynth.checks import few
 from dpsynth.table.cells import number
 from dpsynth.table.questions.seen import SeenColumn, SeenTable, column_words
 from dpsynth.table.remarks import Answer, Remark
@@ -75,7 +76,7 @@ def _scattered(seen: SeenColumn) -> bool:
 
 
 def code_tree(table: SeenTable) -> Iterator[Remark]:
-    """Ask whether the beginning of long codes is enough: it is the group, as of a diagnosis."""
+    """Ask whether the beginning of long codes is a group, as of a diagnosis: a tree, or enough by itself."""
     for seen in table.categorical.values():
         words = list(seen.counts)
         alike = sum(n for word, n in seen.counts.items() if _TREE.fullmatch(word))
@@ -89,7 +90,7 @@ def code_tree(table: SeenTable) -> Iterator[Remark]:
         }
         if useful:
             likely = sorted(useful, key=lambda cut: abs(len({*useful[cut].values()}) - _MANY))[:4]
-            answers = [_grouped(cut, useful[cut], seen) for cut in likely]
+            answers = [*_trees(useful), *(_grouped(cut, useful[cut], seen) for cut in likely)]
             yield Remark(
                 seen.name,
                 "question",
@@ -108,6 +109,15 @@ def _cuts(words: list[str]) -> Iterator[tuple[str, Callable[[str], str]]]:
         range(1, min(map(len, words)) + 1) if len({len(word.split(".")[0]) for word in words}) == 1 else ()
     ):
         yield f"first {k}", lambda word, k=k: word[:k].rstrip(".-")  # type: ignore[misc]
+
+
+def _trees(useful: Mapping[str, Mapping[str, str]]) -> Iterator[Answer]:
+    """A tree of the beginnings of so many characters that tell more groups apart than shorter ones do."""
+    sizes = {int(cut.split()[1]): len({*useful[cut].values()}) for cut in useful if cut.startswith("first")}
+    prefixes = [k for k, size in sizes.items() if size > sizes.get(k - 1, 0)]
+    if prefixes:
+        meaning = f"each code by itself, and rare ones by their first {few(prefixes)} characters"
+        yield Answer("tree", meaning, {"tree": {"prefixes": prefixes}})
 
 
 def _grouped(cut: str, groups: Mapping[str, str], seen: SeenColumn) -> Answer:

@@ -1,0 +1,82 @@
+"""Categories that a patient has once: first times alone count, and no synthetic patient has one twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from visits import DIAGNOSES, diagnoses
+
+from dpsynth import DPMarginals
+from dpsynth.errors import SchemaError
+from dpsynth.patients.histories import patient_table, unused_rows
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.table.schema import Column
+
+CODES = DIAGNOSES.column("code").categories
+
+
+def first_times(frame: pd.DataFrame) -> pd.DataFrame:
+    """Day of each patient's first row with each code."""
+    known = frame.dropna(subset=["code"])
+    found = known.pivot_table("day", "id", "code", aggfunc="min", observed=False)
+    return found.reindex(range(frame["id"].max() + 1))[[*CODES]]
+
+
+def test_levels_are_first_times_by_plain_pandas() -> None:
+    """A second time that counts, and a time of another patient."""
+    frame = diagnoses(200, seed=1).sample(frac=1, random_state=0)
+    whole = DIAGNOSES.model_copy(update={"most": 20})
+    own = frame.groupby("id")[["end", "age"]].first()
+    assert not own.duplicated().any()
+    levels = patient_table(frame, whole).set_index(["end", "age"]).loc[list(own.itertuples(index=False))]
+    found = levels[[f"code first {code}" for code in CODES]]
+    np.testing.assert_array_equal(found.to_numpy(float, na_value=np.nan), first_times(frame).to_numpy())
+    later = frame.dropna(subset=["code"]).sort_values("day").duplicated(["id", "code"])
+    bare = later[later].index.intersection(frame.index[frame["lab"].isna()])
+    assert unused_rows(frame, whole) == {"without a value, or with one that came before": len(bare)}
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[pd.DataFrame, pd.DataFrame]:
+    real = diagnoses(3000, seed=2)
+    schema = DIAGNOSES.model_copy(update={"n_public": 3000})
+    return real, DPMarginals(epsilon=30.0, random_state=0).fit(real, schema=schema).sample(
+        3000, random_state=0
+    )
+
+
+def test_no_synthetic_patient_has_a_code_twice(made: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """A diagnosis that happens again, a row after the end, and rows out of order."""
+    _, frame = made
+    assert not frame.dropna(subset=["code"]).duplicated(["id", "code"]).any()
+    assert (frame["day"] <= frame["end"]).all()
+    assert (frame.groupby("id")["day"].diff().dropna() >= 0).all()
+
+
+def test_who_has_a_code_when_is_kept(made: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """A first diagnosis that comes years after the first day, and codes that the young have as often."""
+    real, frame = made
+    index = {
+        name: table.loc[table["code"] == "index", "day"] for name, table in (("real", real), ("made", frame))
+    }
+    assert index["made"].between(0, 20).mean() > 0.8 * index["real"].between(0, 20).mean()
+    for code in CODES[1:]:
+        shares, older = [], []
+        for table in (real, frame):
+            people = table.groupby("id")["age"].first()
+            ever = people.index.isin(table.loc[table["code"] == code, "id"])
+            shares.append(ever.mean())
+            older.append(people[ever].mean() - people.mean())
+        assert abs(shares[0] - shares[1]) < 0.06
+        assert older[1] > 0.5 * older[0] > 0
+
+
+def test_a_sentence_says_what_can_be_once() -> None:
+    """Numbers, or columns with one value for each patient, that are said to be once."""
+    day = Column(name="day", kind="integer", lower=0, upper=9)
+    lab = Column(name="lab", kind="integer", lower=0, upper=9)
+    with pytest.raises(SchemaError, match="column 'lab': only categories can be over_time: once"):
+        PatientSchema(unit="id", order="day", most=3, columns=(day, lab), once=("lab",))
+    with pytest.raises(SchemaError, match="column 'day': only columns that change from row to row"):
+        PatientSchema(unit="id", order="day", most=3, columns=(day, lab), once=("day",))
