@@ -15,6 +15,8 @@ Ints = NDArray[np.int64]
 SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
 #: Names of the classes of the rows in which something is there.
 PRESENCE_CLASSES = (SHARE_CLASSES[0], "one", *SHARE_CLASSES[1:])
+#: Middles of the same classes, -1 for a single row.
+PRESENCE_SHARES = (0.0, -1.0, 0.1, 0.35, 0.75, 1.0)
 #: Upper ends of the classes of a share of rows.
 _SHARES = (0.0, 0.2, 0.5, 0.999)
 #: Rows with a value below which trend and roughness are not defined.

@@ -14,7 +14,7 @@ from sklearn.metrics import mutual_info_score
 from dpsynth.errors import RejectionError
 from dpsynth.files.codec import record
 from dpsynth.patients.courses import by_turn, row_tables, small_categories
-from dpsynth.patients.courses.drawing import RowsDrawing
+from dpsynth.patients.courses.drawing import RowsDrawing, SyntheticLevels
 from dpsynth.patients.courses.links import Links
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.patients.series import Floats, Ints
@@ -34,7 +34,7 @@ _TURNS = 10
 class Trajectories:
     """Distributions of what each row adds to a patient's levels, one for each of `row_tables`.
 
-    ``parents`` are those of `row_tables`.
+    ``parents`` are those of `row_tables`. ``learned``: see `learned_of`.
     ``noise_std``: of each count that they were estimated from.
     """
 
@@ -42,6 +42,7 @@ class Trajectories:
     tables: tuple[Floats, ...]
     parents: Mapping[str, str]
     noise_std: float
+    learned: Mapping[str, Floats]
 
     @classmethod
     def of(
@@ -49,21 +50,32 @@ class Trajectories:
         schema: PatientSchema,
         noisy: Sequence[Floats],
         noise_std: float,
-        parents: Mapping[str, str] | None = None,
+        parents: Mapping[str, str],
+        learned: Mapping[str, Floats],
     ) -> Trajectories:
         """Estimate the distributions from noisy tables."""
-        if parents is None:
-            names = [column.name for column in small_categories(schema.courses)]
-            parents = dict(zip(names[1:], names, strict=False))
         tables = row_tables(schema.courses, parents)
         found = [table.estimate(sums, noise_std) for table, sums in zip(tables, noisy, strict=True)]
-        return cls(schema, tuple(found), parents, noise_std)
+        return cls(schema, tuple(found), parents, noise_std, learned)
 
     @property
     def named(self) -> dict[tuple[str, str], Floats]:
         """The distributions by kind and column of their table."""
         tables = row_tables(self.schema.courses, self.parents)
         return {(table.kind, table.column): p for table, p in zip(tables, self.tables, strict=True)}
+
+
+def learned_of(schema: PatientSchema, levels: pd.DataFrame) -> dict[str, Floats]:
+    """What courses learn from the levels of synthetic patients, by column."""
+    within: dict[str, list[str]] = {}
+    for presence in schema.presences:
+        for name in presence.columns:
+            within.setdefault(name, []).append(presence.level)
+    made = SyntheticLevels(levels, schema.levels, within)
+    found: dict[str, Floats] = {}
+    for course in schema.courses:
+        found |= course.learned(made)
+    return found
 
 
 def likely_parents(schema: PatientSchema, levels: pd.DataFrame) -> dict[str, str]:
@@ -124,7 +136,16 @@ def _frame(
     links = next(course.columns for course in schema.courses if isinstance(course, Links))
     places = {name: k for k, name in enumerate(links)}
     unit = schema.column(schema.order).unit_size if schema.timed else 1.0
-    public = (schema.levels, schema.most, model.named, model.parents, places, schema.terminal, unit)
+    public = (
+        schema.levels,
+        schema.most,
+        model.named,
+        model.learned,
+        model.parents,
+        places,
+        schema.terminal,
+        unit,
+    )
     drawing = RowsDrawing(levels, *public, rng)
     for course in by_turn(schema.courses):
         course.draw(drawing)

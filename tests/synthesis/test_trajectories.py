@@ -10,7 +10,7 @@ import pytest
 from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 
 from dpsynth.errors import RejectionError
-from dpsynth.patients.courses import row_tables
+from dpsynth.patients.courses import row_tables, small_categories
 from dpsynth.patients.courses.estimates import ratios, shrunk_conditional
 from dpsynth.patients.courses.links import Links, concordances, correlations
 from dpsynth.patients.courses.times import Times, gaps_of_kinds
@@ -40,7 +40,11 @@ def times_of(schema: PatientSchema) -> Times:
 
 def exact(frame, schema=VISITS):
     """Trajectories from tables without noise, and the levels of the table's own patients."""
-    return Trajectories.of(schema, sums(frame, schema), 0.0), patient_table(frame, schema)
+    levels = patient_table(frame, schema)
+    names = [column.name for column in small_categories(schema.courses)]
+    parents = dict(zip(names[1:], names, strict=False))
+    model = Trajectories.of(schema, sums(frame, schema), 0.0, parents, {})
+    return model, levels
 
 
 @pytest.fixture(scope="module")

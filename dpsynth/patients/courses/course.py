@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.patients.courses.drawing import RowsDrawing
+from dpsynth.patients.courses.drawing import RowsDrawing, SyntheticLevels
 from dpsynth.patients.courses.estimates import shrunk_conditional
 from dpsynth.patients.series import Floats, Ints
 from dpsynth.table.column import Column
@@ -85,6 +85,10 @@ class RowCourse(ABC):
     def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
         """Its tables. ``parents``: for some categories an earlier one, which a table is given."""
         return ()
+
+    def learned(self, levels: SyntheticLevels) -> Mapping[str, Floats]:
+        """What drawing needs to know of all levels together, by column: those are of synthetic patients."""
+        return {}
 
     @abstractmethod
     def draw(self, drawing: RowsDrawing) -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dpsynth.patients.series import Floats, Ints, packed_to
+from dpsynth.patients.series import PRESENCE_SHARES, Floats, Ints, packed_to
 from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Schema
 
@@ -54,6 +54,30 @@ def place_inside(bins: Ints, edges: Floats, density: Floats, place: Floats) -> F
     return edges[bins] + part * (edges[bins + 1] - edges[bins])
 
 
+@dataclass(frozen=True)
+class SyntheticLevels:
+    """Levels of synthetic patients: post-processing.
+
+    ``presences``: for each column that may be missing, the levels of its presence and of its file's.
+    """
+
+    frame: pd.DataFrame
+    schema: Schema
+    presences: Mapping[str, Sequence[str]]
+
+    def codes(self, name: str) -> Floats:
+        """A level as numbers, NaN where it is missing."""
+        return self.schema[name].code(self.frame[name])
+
+    def values_of(self, column: str) -> Floats:
+        """About how many values of a column each patient has."""
+        rows = self.codes("rows")
+        for level in self.presences.get(column, ()):
+            shares = np.append(PRESENCE_SHARES, 0.0)[np.nan_to_num(self.codes(level), nan=-1).astype(int)]
+            rows = np.where(shares < 0, 1.0, rows * shares)
+        return np.rint(rows)
+
+
 @dataclass(eq=False)
 class RowsDrawing:
     """The rows of one block of N patients while they are drawn.
@@ -66,6 +90,8 @@ class RowsDrawing:
         Rows of a patient, at most.
     tables : mapping
         Distributions by kind and column of their table.
+    learned : mapping
+        What courses learned of the levels of synthetic patients, by column.
     parents : mapping
         The earlier category that a category is drawn beside.
     links : mapping
@@ -85,6 +111,7 @@ class RowsDrawing:
     of_levels: Schema
     most: int
     tables: Mapping[tuple[str, str], Floats]
+    learned: Mapping[str, Floats]
     parents: Mapping[str, str]
     links: Mapping[str, int]
     terminal: tuple[str, ...]

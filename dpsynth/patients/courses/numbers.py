@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.patients.courses.course import ColumnCourse, RowNumbers, RowTable, flat_cells
-from dpsynth.patients.courses.drawing import RowsDrawing, drawn, place_inside
+from dpsynth.patients.courses.drawing import RowsDrawing, SyntheticLevels, drawn, place_inside
 from dpsynth.patients.series import Floats, Ints, Standardised, before, interval_numbers, packed, trend
 from dpsynth.table.column import Column
 
@@ -25,6 +26,9 @@ _SD_STEPS = 2_000
 _FEWEST_RESIDUALS = 5
 #: Whole steps of a column from which last digits are counted.
 _MANY_STEPS = 50
+#: Least numbers of a patient's values in the classes by which the spread of means is corrected, patients of
+#: a class from which on it is, the least share of means' variance between patients, and the largest ratio.
+_VALUES, _FEWEST_PATIENTS, _LEAST_BETWEEN, _MOST_WIDER = (1, 2, 3, 5, 10), 50, 0.1, 2.0
 #: How far a value may move for the sake of its last digit, in steps.
 _NEAR = 2
 
@@ -43,6 +47,11 @@ def residuals(values: Standardised, times: Standardised) -> Floats:
     left = values.scores - slope[:, None] * times.scores
     left /= np.sqrt(np.maximum(1.0 - slope**2, 1e-3))[:, None]
     return np.where(enough[:, None], left, np.nan)
+
+
+def _class_of(values: Floats | Ints) -> Ints:
+    """The class of numbers of values, 0 for none."""
+    return np.maximum(np.searchsorted(_VALUES, values, side="right") - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -106,10 +115,37 @@ class NumberCourse(ColumnCourse):
         steps = np.rint((values - self.column.bounds[0]) / (self.column.resolution or 1.0))
         return np.where(np.isnan(values), -1, np.nan_to_num(steps) % 10).astype(np.int64)
 
+    def learned(self, levels: SyntheticLevels) -> Mapping[str, Floats]:
+        """Where means lie of patients with so many values, and how much wider or narrower they must spread.
+
+        A mean of n values spreads by between^2 + within^2 / n. The model draws means whose spread hardly
+        depends on n. Both parts follow from its levels, shape (classes, 2).
+        """
+        name = self.column.name
+        means, sds = levels.codes(f"{name} mean"), levels.codes(f"{name} sd")
+        values = np.where(np.isnan(means), 0.0, np.maximum(levels.values_of(name), 1.0))
+        several = (values > 1) & ~np.isnan(sds)
+        found = np.tile([0.0, 1.0], (len(_VALUES), 1))
+        if several.sum() < _FEWEST_PATIENTS:
+            return {name: found}
+        within = float(np.mean(sds[several] ** 2 * values[several] / (values[several] - 1)))
+        part = within / np.maximum(values, 1.0)
+        between = float(np.var(means[values > 0]) - part[values > 0].mean())
+        between = max(between, _LEAST_BETWEEN * float(np.var(means[values > 0])))
+        for k in range(len(_VALUES)):
+            own = (_class_of(values) == k) & (values > 0)
+            if own.sum() >= _FEWEST_PATIENTS and (spread := float(np.std(means[own]))) > 0:
+                ratio = math.sqrt(between + part[own].mean()) / spread
+                found[k] = float(means[own].mean()), min(max(ratio, 1 / _MOST_WIDER), _MOST_WIDER)
+        return {name: found}
+
     def draw(self, drawing: RowsDrawing) -> None:
         """A chain of residuals, moved to the patient's levels: of several that of the nearest roughness."""
         name, has = self.column.name, drawing.has(self.column.name)
         mean = drawing.number(f"{name} mean")
+        if name in drawing.learned:
+            centre, wider = drawing.learned[name][_class_of(has.sum(axis=1))].T
+            mean = np.clip(centre + wider * (mean - centre), *self.column.bounds)
         sd, slope, rough = (drawing.number(f"{name} {of}", mean) for of in ("sd", "trend", "roughness"))
         (_, at) = packed(np.where(has, 0.0, np.nan), drawing.columns[self.facts.order])
         clock, count = Standardised.of(at), has.sum(axis=1)

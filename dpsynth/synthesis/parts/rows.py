@@ -18,7 +18,7 @@ from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
-from dpsynth.synthesis.rows import Trajectories, likely_parents
+from dpsynth.synthesis.rows import Trajectories, learned_of, likely_parents
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import TableSchema
 
@@ -96,8 +96,8 @@ class VisitsRelease(GaussianRelease[list[Array]]):
         return list(noisy)
 
 
-#: Synthetic patients for the links between categories of a row.
-_PARENTS = 5_000
+#: Synthetic patients whose levels courses learn from.
+_PATIENTS = 5_000
 
 
 @dataclass(frozen=True)
@@ -123,18 +123,21 @@ class Rows(Part[Trajectories]):
         return (Statistic(VisitsRelease.name, (self.release.event,)),)
 
     def read(self, reading: Reading) -> Trajectories:
-        """Choose links between categories by synthetic patients, and read the tables."""
-        return self._read(reading, likely_parents(self.schema, reading.made.sample(_PARENTS, reading.rng)))
+        """Learn from the levels of synthetic patients, and read the tables."""
+        levels = reading.made.sample(_PATIENTS, reading.rng)
+        return self._read(reading, likely_parents(self.schema, levels), learned_of(self.schema, levels))
 
     def redraw(self, reading: Redrawing) -> Trajectories:
-        """The same tables: links stay."""
+        """The same tables: what levels showed stays."""
         before = reading.released.trajectories
         assert before is not None  # the part was read
-        return self._read(reading, before.parents)
+        return self._read(reading, before.parents, before.learned)
 
-    def _read(self, reading: Reading, parents: Mapping[str, str]) -> Trajectories:
+    def _read(
+        self, reading: Reading, parents: Mapping[str, str], learned: Mapping[str, Array]
+    ) -> Trajectories:
         release = replace(self.release, parents=tuple(parents.items()))
-        return Trajectories.of(self.schema, reading.run(release), release.noise_std, parents)
+        return Trajectories.of(self.schema, reading.run(release), release.noise_std, parents, learned)
 
     def extend(self, model: GeneratorModel, found: Trajectories) -> GeneratorModel:
         """The model, which draws rows for each patient."""
