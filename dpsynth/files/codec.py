@@ -130,7 +130,7 @@ def read_arrays(path: Path) -> Arrays:
 
 
 #: of models and checkpoints. Up to 4 each class wrote itself
-FORMAT = 11
+FORMAT = 12
 
 Class = TypeVar("Class", bound=type)
 Record = TypeVar("Record")

@@ -42,6 +42,8 @@ def json_schema() -> dict[str, Any]:
         "most": {"type": "integer"},
         "order": {"type": "string"},
         "keep": {"enum": ["first", "last", "random"]},
+        "times": {"type": "array", "items": {"type": ["number", "string"]}},
+        "unique": {"type": "boolean"},
         "unreviewed": _NAMES,
     }
     form["properties"] |= {

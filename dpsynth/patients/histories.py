@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from dpsynth.errors import DataError, of_records
+from dpsynth.patients.courses.times import nearest_time
 from dpsynth.patients.files import places, without_value
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.patients.series import Floats
@@ -145,7 +146,7 @@ def unused_rows(frame: pd.DataFrame, schema: PatientSchema) -> dict[str, int]:
         "without a value, or with one that came before" if schema.once else "without any value": (
             ~valued
         ).sum(),
-        "after a terminal row": (valued & ~used).sum(),
+        f"after a terminal row{', or at the time of another row' * schema.unique}": (valued & ~used).sum(),
         f"of patients with more than {schema.most}": more.sum(),
     }
     return {reason: int(count) for reason, count in found.items() if count}
@@ -160,7 +161,12 @@ def _in_time(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, 
     table = schema.table.conform(frame).frame
     if schema.timed:
         column = schema.column(schema.order)
-        time = column.amounts(column.code(table[schema.order]))
+        codes = column.code(table[schema.order])
+        if schema.times:
+            known = np.array(schema.times)
+            codes = known[nearest_time(known, codes)]
+            table = table.assign(**{schema.order: column.series(codes, table.index).to_numpy()})
+        time = column.amounts(codes)
     else:
         time = places(order).astype(np.float64)
     return _first_times(table, schema, patient, time), patient, time
@@ -193,6 +199,10 @@ def _used(
     """Which rows have a value, and none of their patient's terminal rows before them."""
     used = _valued(table, schema)
     order = np.lexsort((time, patient))
+    if schema.unique:
+        ahead = order[used[order]]
+        again = pd.DataFrame({"patient": patient[ahead], "time": time[ahead]}).duplicated().to_numpy()
+        used[ahead[again]] = False
     for name in schema.terminal:
         ended = (table[name] == schema.column(name).categories[1]).to_numpy()[order] & used[order]
         before = pd.Series(ended).groupby(patient[order]).cumsum().to_numpy() - ended

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, StrictStr, ValidationError, model_validator
+from pydantic import Field, StrictBool, StrictStr, ValidationError, model_validator
 
 from dpsynth.checks import PATIENT, Counted, few
 from dpsynth.errors import DataError, SchemaError
@@ -32,12 +32,15 @@ from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells
+from dpsynth.table.kinds.date import moment
 from dpsynth.table.pairs import located_pairs
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.table.trees import located_trees
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
+#: Keys of ``rows`` in a file.
+_ROW_KEYS = ("most", "order", "keep", "times", "unique", "unreviewed")
 
 
 @record
@@ -57,6 +60,11 @@ class PatientSchema(TableSchema):
         Which rows are used of a patient who has more. The choice depends on no other patient.
     columns : tuple of Column
         In the order of released tables, without ``unit``.
+    times : tuple of float
+        All times that rows can have, such as the years of a survey, as numbers or dates. Other times in a
+        table count as the nearest of these. None: any within the bounds of the order.
+    unique : bool
+        Whether a patient has one row at most at each time. Later rows at the same time are not used.
     per_patient : tuple of str
         Columns that have one value for each patient. All others may change from row to row.
     increasing : tuple of str
@@ -110,6 +118,8 @@ class PatientSchema(TableSchema):
     order: StrictStr
     most: int = Field(ge=2, le=MOST_ROWS)
     keep: Literal["first", "last", "random"] = "first"
+    times: tuple[float, ...] = ()
+    unique: StrictBool = False
     per_patient: tuple[StrictStr, ...] = ()
     increasing: tuple[StrictStr, ...] = ()
     once: tuple[StrictStr, ...] = ()
@@ -121,7 +131,7 @@ class PatientSchema(TableSchema):
 
     def __init__(self, **fields: Any) -> None:
         try:
-            super().__init__(**fields)
+            super().__init__(**{**fields, "times": _times(fields)})
         except ValidationError as problem:
             said = one_sentence(problem, tuple(type(self).model_fields)).removeprefix("schema: ")
             raise SchemaError(f"schema: {said}") from None
@@ -147,6 +157,9 @@ class PatientSchema(TableSchema):
                     f"order {self.order!r} must be a column of dates or numbers that changes from row to "
                     "row, is never missing and has no special codes"
                 )
+            self._check_times(order)
+        elif self.times or self.unique:
+            raise ValueError(f"times and unique need the order {self.order!r} as a column")
         if not {column.name for column in self.variables} - (set() if self.timed else {*self.terminal}):
             raise ValueError(
                 "columns must name one that changes from row to row, besides the order and, without times, "
@@ -175,6 +188,14 @@ class PatientSchema(TableSchema):
         if clash is not None:
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")
         return self
+
+    def _check_times(self, order: Column) -> None:
+        (lower, upper), ahead = order.bounds, [*self.times]
+        if ahead != sorted({*ahead}) or any(not lower <= time <= upper for time in ahead):
+            raise ValueError(f"times must ascend within the bounds of {order.name!r}")
+        steps = len(ahead) or order.n_values
+        if self.unique and steps is not None and steps < self.most:
+            raise ValueError(f"most must be at most {steps}, the number of times, where they are unique")
 
     @property
     def folder(self) -> PatientFolder:
@@ -264,6 +285,11 @@ class PatientSchema(TableSchema):
             "outcome": self.outcome,
             "rows": {"most": self.most, "order": self.order, "keep": self.keep},
         }
+        if self.times:
+            order = self.column(self.order)
+            facts["rows"]["times"] = [order.shown(t) if order.written_apart else t for t in self.times]
+        if self.unique:
+            facts["rows"]["unique"] = True
         if self.rows_unreviewed:
             facts["rows"]["unreviewed"] = list(self.rows_unreviewed)
         if self.files:
@@ -282,7 +308,7 @@ class PatientSchema(TableSchema):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
         rows, given = (data.get("rows"), data.get("columns")) if isinstance(data, Mapping) else (None, None)
-        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep", "unreviewed"}:
+        if not isinstance(rows, Mapping) or set(rows) - {*_ROW_KEYS}:
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
         if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
             raise SchemaError("schema: columns must be a list of mappings")
@@ -445,7 +471,8 @@ class PatientSchema(TableSchema):
 
     @property
     def _facts(self) -> RowFacts:
-        return RowFacts(self.order, self.clock if self.timed else None, self.most)
+        clock = self.clock if self.timed else None
+        return RowFacts(self.order, clock, self.most, self.times, self.unique)
 
     def _course(self, column: Column) -> RowCourse:
         declared = {name: course for word, course in OVER_TIME.items() for name in getattr(self, word)}
@@ -496,3 +523,15 @@ def read_schema(path: str | Path) -> TableSchema:
         return schema_of(located_trees(located_pairs(data, folder), folder))
 
     return read_yaml(path, read, error=SchemaError)
+
+
+def _times(fields: Mapping[str, Any]) -> Any:
+    """The times of rows as numbers, those of dates read from text."""
+    given, columns = fields.get("times", ()), fields.get("columns") or ()
+    kinds = [column.kind for column in columns if getattr(column, "name", None) == fields.get("order")]
+    if not kinds or kinds[0] not in ("date", "datetime") or isinstance(given, str):
+        return given
+    try:
+        return tuple(time if isinstance(time, int | float) else moment(time, kinds[0]) for time in given)
+    except ValueError as problem:
+        raise SchemaError(f"schema: times {problem}") from None

@@ -45,7 +45,7 @@ def real() -> pd.DataFrame:
 
 
 def test_means_spread_as_their_count_says(real: pd.DataFrame) -> None:
-    """Means of one value that spread as little as those of ten, as a model that does not know counts has it."""
+    """Means of one value that spread as little as those of ten, from a model that does not know counts."""
     levels = patient_table(real, SCHEMA)
     rng = np.random.default_rng(1)
     # Means that know nothing of the number of rows, as a model of levels without this pair has them.

@@ -99,12 +99,15 @@ class RowCourse(ABC):
 class RowFacts:
     """What all courses of a schema may use: the column that orders rows, and the most rows of a patient.
 
-    ``clock``: the time as a number, of days where it is a date. None where rows are numbered.
+    ``clock``: the time as a number, of days where it is a date. None where rows are numbered. ``times``: all
+    times that rows can have, in the order's own unit, or none. ``unique``: whether each is of one row.
     """
 
     order: str
     clock: Column | None
     most: int
+    times: tuple[float, ...] = ()
+    unique: bool = False
 
 
 @dataclass(frozen=True)

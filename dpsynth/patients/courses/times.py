@@ -143,9 +143,31 @@ class Times(ColumnCourse):
         first = np.minimum(drawing.number(f"{name} first"), upper - span)
         pair = self.kind_pairs(drawing.presences, drawing.here.shape)
         times = first[:, None] + drawing.climb(_weights(drawing), self.edges, span, drawing.here, pair)
-        if step := column.resolution:
-            times = lower + np.rint((times - lower) / step) * step
+        times = self._placed(times, drawing.count)
         drawing.columns[name] = np.where(drawing.here, np.clip(times, lower, upper), np.nan)
+
+    def _placed(self, times: Floats, count: Ints) -> Floats:
+        """Times that there are, none of them twice where each is of one row."""
+        lower, step, known = self.column.bounds[0], self.column.resolution, np.array(self.facts.times)
+        if not len(known) and not step:
+            return times
+        places = nearest_time(known, times) if len(known) else np.rint((times - lower) / (step or 1.0))
+        if self.facts.unique:
+            row = np.arange(times.shape[1])
+            places = np.maximum.accumulate(places - row, axis=1) + row
+            size = len(known) or self.column.n_values or 0
+            places = np.minimum(places, size - count[:, None] + row)
+        if not len(known):
+            return lower + places * (step or 1.0)
+        return np.asarray(known[np.clip(places, 0, len(known) - 1).astype(int)])
+
+
+def nearest_time(known: Floats, values: Floats) -> Ints:
+    """The place of the nearest of ascending values to each value, the first one of two that are as near."""
+    after = np.clip(np.searchsorted(known, np.nan_to_num(values)), 1, max(len(known) - 1, 1))
+    after = np.minimum(after, len(known) - 1)
+    before_it = np.maximum(after - 1, 0)
+    return np.where(np.abs(values - known[before_it]) <= np.abs(known[after] - values), before_it, after)
 
 
 @dataclass(frozen=True)
