@@ -34,7 +34,7 @@ class OutcomeLaw:
     """Multinomial logistic regression of the outcome on the other coordinates and squares of numbers.
 
     ``group``: the outcome's one-hot group among the coordinates of a point.
-    ``weights``, shape (features + 1, categories): of the `features`, and then the intercepts.
+    ``weights``, shape (features + 1, categories): of the `coordinates_and_squares`, and then the intercepts.
     """
 
     group: tuple[int, int]
@@ -65,7 +65,7 @@ class OutcomeLaw:
         model = LogisticRegression(max_iter=_ITERATIONS)
         with warnings.catch_warnings():  # it is a law wherever it stops
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(features(drawn, k, group), labels)
+            model.fit(coordinates_and_squares(drawn, k, group), labels)
         slopes, intercepts = model.coef_, model.intercept_
         if len(learnt) == 2:  # scikit-learn keeps the second category's log odds alone
             slopes, intercepts = np.stack([0 * slopes[0], slopes[0]]), np.array([0.0, intercepts[0]])
@@ -76,7 +76,7 @@ class OutcomeLaw:
 
     def probabilities(self, points: NDArray[np.floating], n_numeric: int) -> Floats:
         """Of each category of the outcome, shape (n, categories), for points whose categories are drawn."""
-        scores = features(points, n_numeric, self.group) @ self.weights[:-1] + self.weights[-1]
+        scores = coordinates_and_squares(points, n_numeric, self.group) @ self.weights[:-1] + self.weights[-1]
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
@@ -90,7 +90,7 @@ class OutcomeLaw:
         return points
 
 
-def features(points: NDArray[np.floating], n_numeric: int, group: tuple[int, int]) -> Floats:
+def coordinates_and_squares(points: NDArray[np.floating], n_numeric: int, group: tuple[int, int]) -> Floats:
     """All coordinates but the outcome's, and the squares of numbers about the middle, from 0 to 1."""
     squares = 4.0 * (points[:, :n_numeric].astype(np.float64) - 0.5) ** 2
     return np.concatenate([np.delete(points, np.arange(*group), axis=1), squares], axis=1)

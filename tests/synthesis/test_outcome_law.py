@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from dpsynth.synthesis.matching import Matched
-from dpsynth.synthesis.outcome_law import OutcomeLaw, features, with_categories
+from dpsynth.synthesis.outcome_law import OutcomeLaw, coordinates_and_squares, with_categories
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.networks import MatchedPoints
@@ -43,7 +43,7 @@ def test_mean_products_with_the_outcome_are_kept(categories):
     law = OutcomeLaw.of(points, encoder)
     fresh = points.sample(50_000, 1, rng)
     redrawn = law.redrawn(fresh, encoder, rng)
-    x = features(fresh, 1, law.group)
+    x = coordinates_and_squares(fresh, 1, law.group)
     np.testing.assert_array_equal(redrawn[:, :4], fresh[:, :4])
     np.testing.assert_allclose(redrawn[:, 4:].sum(axis=1), 1.0, atol=1e-5)
     with_ones = np.concatenate([x, np.ones((len(x), 1))], axis=1)
@@ -59,8 +59,10 @@ def test_two_categories_are_a_plain_logistic_regression():
     points = MatchedPoints(points_of(rng, 4000, 2), 0.0)
     law = OutcomeLaw.of(points, encoder)
     fresh = points.sample(20_000, 1, rng)
-    plain = LogisticRegression(max_iter=300).fit(features(fresh, 1, law.group), fresh[:, 5] > 0.5)
-    expected = plain.predict_proba(features(points.points, 1, law.group))
+    plain = LogisticRegression(max_iter=300).fit(
+        coordinates_and_squares(fresh, 1, law.group), fresh[:, 5] > 0.5
+    )
+    expected = plain.predict_proba(coordinates_and_squares(points.points, 1, law.group))
     assert np.abs(law.probabilities(points.points, 1) - expected).max() < 0.05
 
 
