@@ -13,6 +13,7 @@ from dpsynth.files.codec import record
 from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.outcome_law import OutcomeLaw
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
@@ -34,13 +35,20 @@ _BLOCK = 50_000
 @record
 @dataclass(frozen=True)
 class Matched(Sampler):
-    """Records that matched points stand for (`dpsynth.wgan.matching`)."""
+    """Records that matched points stand for (`dpsynth.wgan.matching`).
+
+    ``law``: of a categorical outcome, given the other columns.
+    """
 
     points: MatchedPoints
+    law: OutcomeLaw | None = None
 
     def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
         """Fine cells of n records and places within them."""
-        return calibrated_records(self.points.sample(n, encoder.layout.n_numeric, rng), encoder, rng)
+        points = self.points.sample(n, encoder.layout.n_numeric, rng)
+        if self.law is not None:
+            points = self.law.redrawn(points, encoder, rng)
+        return calibrated_records(points, encoder, rng)
 
 
 @record
@@ -77,10 +85,11 @@ class Matcher(CriticTrainer):
         return matched(state, layout, scale, self.settings, course.on_chunk, course.keep)
 
     def sampler(self, state: TrainingState, encoder: Encoder) -> Sampler:
-        """The points."""
+        """The points, and the law of their outcome."""
         from dpsynth.wgan.matching import points_of
 
-        return Matched(points_of(state, encoder.layout, self.settings))
+        points = points_of(state, encoder.layout, self.settings)
+        return Matched(points, OutcomeLaw.of(points, encoder))
 
     def progress(self, state: TrainingState, plan: Plan) -> Progress:
         """Random critics, in proportion to the iterations."""
@@ -127,7 +136,8 @@ class DPCriticMatching(TrainedSynthesizer):
 
     Nothing is trained against an adversary (`dpsynth.wgan.matching`). Random critics are drawn
     from public randomness. The gradient of each, summed over all records, is released once with noise. Points
-    are moved until their gradients match.
+    are moved until their gradients match. A categorical outcome is drawn from a logistic regression on the
+    points' other columns.
 
     Parameters
     ----------

@@ -66,6 +66,8 @@ _CHUNK = 50
 _BETAS, _EPSILON, _FALLS = (0.9, 0.99), 1e-12, 0.5
 # Least probability of a category at the start, and how far its logit favours one category.
 _LEAST, _EVEN = 1e-3, 0.5
+# What the seed of an iteration's second draw is moved by. Its first half is moved by 1 for the categories.
+_SECOND = 2
 # A seed of the jitter is kept in two halves: a state's arrays are float32, which holds either.
 _HALF = 2**16
 
@@ -397,12 +399,22 @@ class _Matching:
         return self.settings.learning_rate * tf.minimum(1.0, left / (1.0 - _FALLS) + 0.01)
 
     def _difference(self, x: Any, targets: dict[str, Any], seed: Any) -> Any:
-        """Mean squared difference of the mean gradients in units of the noise."""
-        layout, n = self.layout, self.settings.points
-        points = self._drawn(_points(x, layout), seed)
-        centred = (points - layout.center.astype(np.float32)) * targets["scale"]
+        """Mean squared difference of the mean gradients in units of the noise.
+
+        Points are drawn twice, and the differences of both draws are multiplied. The square of one would
+        also hold the variance of its jitter and categories, which is least for points that depend on nothing.
+        """
+        points = _points(x, self.layout)
+        seeds = (seed, seed + tf.constant([_SECOND, 0]))
+        one, other = (self._from_targets(points, targets, each) for each in seeds)
+        return tf.reduce_mean(one * other)
+
+    def _from_targets(self, points: Any, targets: dict[str, Any], seed: Any) -> Any:
+        """Difference of the mean gradients from the released ones in units of the noise, for one draw."""
+        n, center = self.settings.points, self.layout.center.astype(np.float32)
+        centred = (self._drawn(points, seed) - center) * targets["scale"]
         means = gradients(targets["wide"], self.count, centred, tf.fill([n], np.float32(1.0 / n)))
-        return tf.reduce_mean(tf.square((means - targets["means"]) / targets["stds"]))
+        return (means - targets["means"]) / targets["stds"]
 
     def _drawn(self, points: Any, seed: Any) -> Any:
         """Jittered numeric coordinates and drawn categories, through which gradients pass."""

@@ -593,6 +593,11 @@ def _half_ranges(lo: Sequence[Any], hi: Sequence[Any]) -> tuple[list[Any], list[
     return centers, ranges
 
 
+def _squares(arrays: Sequence[Any]) -> Any:
+    """Sum of the squares of all entries. Never joined into one array, which costs more than the sums."""
+    return tf.add_n([tf.reduce_sum(tf.square(a)) for a in arrays])
+
+
 def _floor(ranges: Any, wanted: Any, extra: Any) -> Any:
     """The floor of (3.36) for stds ``max(floor, wanted)``, and a ball of radius ``extra`` beside the box.
 
@@ -626,26 +631,25 @@ def _shaped(layer: LayerBounds, extra: Any | None, shape: str) -> _Stds:
     if layer.lo is None or layer.hi is None:
         return _Stds([tf.zeros(s) for s in layer.shapes], alike, size, ball + added)
     centers, arrays = _half_ranges(layer.lo, layer.hi)
-    ranges = tf.concat([tf.reshape(r, [-1]) for r in arrays], axis=0)
-    radius, boxed = tf.norm(ranges), tf.constant(True)
+    radius, boxed = tf.sqrt(_squares(arrays)), tf.constant(True)
     if ball is not None and shape != "proportional":
         radius, boxed = tf.minimum(radius, ball), radius <= ball
     whole = radius + added
     if power == 0.0:
         return _Stds([tf.where(boxed, c, 0.0) for c in centers], alike, size, whole)
-    stds = tf.sqrt(ranges) if power == 0.5 else ranges
+    stds = [tf.sqrt(r) if power == 0.5 else r for r in arrays]
     reach = tf.zeros([])
     if extra is not None:
-        floor = _floor(ranges, stds, added)
-        stds, reach = tf.maximum(floor, stds), added / floor
-    variance, reach = tf.reduce_sum(tf.square(stds)), reach + tf.norm(ranges / stds)
+        ranges, wanted = (tf.concat([tf.reshape(a, [-1]) for a in each], axis=0) for each in (arrays, stds))
+        floor = _floor(ranges, wanted, added)
+        stds, reach = [tf.maximum(floor, s) for s in stds], added / floor
+    shares = [r / s for r, s in zip(arrays, stds, strict=True)]
+    variance, reach = _squares(stds), reach + tf.sqrt(_squares(shares))
     if shape in _OWN_SCALE:  # stds that are all alike may do better, by the box or by the ball
         better = tf.sqrt(variance) * reach <= math.sqrt(size) * whole
-        stds = tf.where(better, stds, 1.0)
+        stds = [tf.where(better, s, 1.0) for s in stds]
         variance, reach = tf.where(better, variance, size), tf.where(better, reach, whole)
         centers = [tf.where(better | boxed, c, 0.0) for c in centers]
-    pieces = tf.split(stds, [math.prod(s) for s in layer.shapes])
-    stds = [tf.reshape(piece, s) for piece, s in zip(pieces, layer.shapes, strict=True)]
     return _Stds(centers, stds, variance, reach)
 
 

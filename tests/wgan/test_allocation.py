@@ -57,6 +57,20 @@ def test_no_record_of_a_box_costs_more_than_one(shape, seed):
     assert cost.max() >= 0.99 * used
 
 
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+def test_no_record_of_a_layer_with_a_bias_costs_more_than_one(shape):
+    """Catches a bias, or a matrix, that is left out of the size of its layer's box."""
+    half = [np.float32([[3.0, 1.0], [0.5, 2.0]]), np.float32([4.0, 0.1])]
+    layer = LayerBounds(
+        ((2, 2), (2,)), tuple(tf.constant(-h) for h in half), tuple(map(tf.constant, half)), None
+    )
+    _, stds = allocate([layer, layer], shape)
+    cost = sum(
+        float((h**2 / np.asarray(s, float) ** 2).sum()) for h, s in zip(half + half, stds, strict=True)
+    )
+    assert 0.99 <= cost <= 1.0
+
+
 @pytest.mark.parametrize("shape", ["spherical", "layerwise", "optimal"])
 @given(seed=seeds)
 @settings(max_examples=25, deadline=None)

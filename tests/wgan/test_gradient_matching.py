@@ -346,6 +346,25 @@ def test_points_match_the_released_gradients():
     )
 
 
+def test_the_variance_of_a_draw_is_no_difference():
+    """Catches the square of one draw: its variance is least for points without jitter and associations."""
+    settings = dataclasses.replace(SMALL, points=20, jitter=0.3)
+    even = [np.full(stop - start, 1 / (stop - start)) for start, stop in LAYOUT.groups]
+    state = starting_state(3, LAYOUT, even, settings, np.random.default_rng(14))
+    critics = gradient_matching.critics_of(state)
+    targets = {"scale": tf.constant(SCALE), "wide": [tf.constant(a) for a in critics.wide()]}
+    targets |= {"means": tf.constant(0.0), "stds": tf.constant(1.0)}
+    matching = gradient_matching._Matching(LAYOUT, settings, 3)
+    logits = tf.constant(state.arrays["points"])
+    points = gradient_matching._points(logits, LAYOUT)
+    seeds = [tf.constant([15, i]) for i in range(400)]
+    from_targets, difference = tf.function(matching._from_targets), tf.function(matching._difference)
+    drawn = np.stack([from_targets(points, targets, seed) for seed in seeds])
+    exact = np.mean(drawn.mean(axis=0) ** 2) - np.mean(drawn.var(axis=0)) / len(seeds)
+    found = np.mean([difference(logits, targets, seed) for seed in seeds])
+    assert abs(found - exact) < 0.2 * np.mean(drawn.var(axis=0))
+
+
 @pytest.mark.slow
 def test_a_fit_without_a_base_model_keeps_associations(model):
     """Catches points that do not reach the samples, or lose the outcome: ward a is for the dead."""
