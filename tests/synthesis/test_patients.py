@@ -253,7 +253,7 @@ def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
     scores = EdgesRelease.scores
     monkeypatch.setattr(GaussianRelease, "measure", made_up)
     monkeypatch.setattr(EdgesRelease, "scores", lambda self, records: np.zeros_like(scores(self, records)))
-    monkeypatch.setattr("dpsynth.synthesis.parts."_PATIENTS"", 500)
+    monkeypatch.setattr("dpsynth.synthesis.parts.rows._PATIENTS", 500)
     one, other = wards(150, seed=1), wards(170, seed=2)
     other["stage"] = other["ward"].map({"a": 1, "b": 2, "c": 3})
     found = []
