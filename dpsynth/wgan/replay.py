@@ -26,7 +26,7 @@ from dpsynth.wgan.networks import Weights, generator_pass, unflatten
 from dpsynth.wgan.theorems import Activation
 
 # Critics of an iteration, and generated points that their mean gradients are of.
-_AT_ONCE, _POINTS = 16, 512
+_AT_ONCE, _POINTS = 8, 1024
 # Adam's first rate and decays, its least divisor (gradients of few weights are small), the share of its
 # iterations after which the rate falls, and the decay of the average that is kept.
 _RATE, _BETAS, _EPSILON, _FALLS, _AVERAGE = 0.05, (0.9, 0.99), 1e-12, 0.5, 0.98
@@ -66,6 +66,20 @@ def stacked_gradients(weights: Weights, x: Any, activation: Activation) -> Any:
     return tf.concat(parts, axis=1) / n
 
 
+def squared_difference(weights: Weights, points: Any, means: Any, stds: Any, activation: Activation) -> Any:
+    """Mean over T critics and P weights of ``(mean gradient - means)^2 / stds^2``, estimated without bias.
+
+    ``points``: independent, shape (n, dim), n even. The differences of both halves are multiplied, as of two
+    independent samples (the U-statistic of Gretton et al. 2012, lemma 6, does so for all pairs). The result
+    may be negative.
+    ``weights``: as for `stacked_gradients`. ``means``, ``stds``: shape (T, P).
+    """
+    first, second = (
+        (stacked_gradients(weights, half, activation) - means) / stds for half in tf.split(points, 2)
+    )
+    return tf.reduce_mean(first * second)
+
+
 @dataclass(frozen=True)
 class _Replay:
     """Adam's iterations on the generator, as one program."""
@@ -91,7 +105,7 @@ class _Replay:
         return _RATE * tf.minimum(1.0, left / (1.0 - _FALLS) + 0.01)
 
     def _difference(self, generator: Any, kept: dict[str, Any], seed: Any) -> Any:
-        """Mean squared difference of the mean gradients of some critics, in units of the noise."""
+        """Mean squared difference of the mean gradients of some critics, in units of the noise, estimated."""
         step, settings = self.step, self.step.settings
         count = kept["critics"].shape[0]
         order = tf.argsort(tf.random.stateless_uniform([count], seed))[: min(_AT_ONCE, count)]
@@ -108,8 +122,8 @@ class _Replay:
             tf.reshape(part, [part.shape[0], *shape])
             for part, shape in zip(tf.split(critics, sizes, axis=1), self.shapes, strict=True)
         ]
-        found = stacked_gradients(unflatten(arrays, output_bias=False), points, step.activation)
-        return tf.reduce_mean(tf.square((found - means) / stds))
+        weights = unflatten(arrays, output_bias=False)
+        return squared_difference(weights, points, means, stds, step.activation)
 
 
 @functools.lru_cache(maxsize=8)

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from dpsynth.errors import DpsynthError
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
-from dpsynth.wgan.algorithm import critic_pass
+from dpsynth.wgan.algorithm import critic_pass, straight_through
 from dpsynth.wgan.networks import ArrayOps, generator_pass, glorot, unflatten
-from dpsynth.wgan.replay import stacked_gradients, straight_through
+from dpsynth.wgan.replay import squared_difference, stacked_gradients
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.theorems import Activation
 from dpsynth.wgan.training import TrainingRun, generator_of, initial_state
@@ -72,6 +72,29 @@ def test_gradients_of_many_critics_are_those_of_each(kind, hidden):
     for row, critic in zip(found, critics, strict=True):
         arrays = [a for pair in critic for a in pair if a is not None]
         np.testing.assert_allclose(row, gradient_of_mean_score(arrays, x, activation), atol=1e-5)
+
+
+def test_the_difference_of_few_points_has_no_variance_of_these_points_in_it():
+    """Catches a mean square, which rewards points that are alike, and other units than the noise."""
+    rng, activation = np.random.default_rng(0), Activation("maxmin")
+    critics = [glorot(rng, (2, 4, 1), output_bias=False) for _ in range(3)]
+    stacked = [
+        tuple(None if layers[0][i] is None else tf.stack([layer[i] for layer in layers]) for i in (0, 1))
+        for layers in zip(*critics, strict=True)
+    ]
+    population = rng.normal(size=(2000, 2)).astype("f4")
+    arrays = [[a for pair in critic for a in pair if a is not None] for critic in critics]
+    exact = np.array([gradient_of_mean_score(a, tf.constant(population), activation) for a in arrays])
+    released = exact + rng.normal(size=exact.shape) * 0.1
+    stds = np.full(exact.shape, 0.1)
+    means, stds = tf.constant(released, tf.float32), tf.constant(stds, tf.float32)
+    found = []
+    for _ in range(500):
+        points = tf.constant(population[rng.integers(2000, size=100)])
+        found.append(float(squared_difference(stacked, points, means, stds, activation)))
+    truth = np.mean(((exact - released) / 0.1) ** 2)
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - truth) < 4 * error < 0.2 * truth
 
 
 def test_drawn_categories_have_their_probabilities_and_their_gradient():
