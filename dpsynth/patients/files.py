@@ -49,6 +49,9 @@ class PatientFile(BaseModel):
         Columns of a file in long form. ``item`` holds a column's name, ``value`` its value.
     order : str, optional
         The file's own name for the column that orders the rows.
+    key, through : str, optional
+        A column, such as the number of a stay, by which rows belong to a patient, and the file that has it
+        beside the unit. Rows whose key is not there are left out.
 
     Raises
     ------
@@ -63,6 +66,8 @@ class PatientFile(BaseModel):
     item: StrictStr | None = None
     value: StrictStr | None = None
     order: StrictStr | None = None
+    key: StrictStr | None = None
+    through: StrictStr | None = None
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -77,6 +82,8 @@ class PatientFile(BaseModel):
             raise ValueError("a file's name must end with .csv or .parquet")
         if (self.item is None) != (self.value is None) or (self.item is not None and not self.columns):
             raise ValueError("a file in long form must have item, value and columns")
+        if (self.key is None) != (self.through is None):
+            raise ValueError("key and through belong together: name the file that has the key and the unit")
         return self
 
     @classmethod
@@ -87,14 +94,20 @@ class PatientFile(BaseModel):
         if isinstance(entry, Sequence) and not isinstance(entry, str):
             return cls(name=name, columns=entry)
         raise SchemaError(
-            f"files: {name!r} must have a list of columns, or a mapping with columns and item, value or order"
+            f"files: {name!r} must have a list of columns, or a mapping with columns and item, value, order, "
+            "key or through"
         )
 
     def entry(self) -> Any:
         """Inverse of `of`."""
-        own = {"item": self.item, "value": self.value, "order": self.order}
+        keys = ("item", "value", "order", "key", "through")
+        own = {name: getattr(self, name) for name in keys}
         said = {key: name for key, name in own.items() if name is not None}
         return {**said, "columns": list(self.columns)} if said else list(self.columns)
+
+
+#: whose rows are those of keys that no patient has
+_NOBODY = "\0"
 
 
 @dataclass(frozen=True)
@@ -230,9 +243,11 @@ class PatientFolder:
             path = _found(folder / file.name)
             try:
                 cells, source = read_cells(path, self._columns(file), csv_format)
-                if file.order is not None:
+                if file.order not in (None, self.order):
                     cells = cells.drop(columns=self.order, errors="ignore")
                     cells = cells.rename(columns={file.order: self.order})
+                if file.key is not None:
+                    cells = self._linked(folder, path, cells, file, csv_format)
                 ids = self._ids(path, cells, file)
                 if file.item is not None:
                     parts += self._items(path, cells, source, ids, file)
@@ -244,10 +259,12 @@ class PatientFolder:
             if file not in self.events:
                 _refuse_twice(path, ids)
             if own:
-                patients.append((file, frame[own].groupby(ids).first()))
+                found = frame[own].groupby(ids).first()
+                patients.append((file, found[found.index != _NOBODY]))
             if file in self.events:
                 parts.append(self._wide(path, frame, ids, file))
         joined = self._joined(parts)
+        joined = joined[joined[self.unit] != _NOBODY].reset_index(drop=True)
         units = joined[self.unit]
         for file, own_values in patients:
             _refuse_unknown(folder / file.name, units, own_values.index)
@@ -256,6 +273,27 @@ class PatientFolder:
                 _tell(folder / file.name, f"{without:,} patient(s) without a row in the other files")
             joined = joined.join(own_values, on=self.unit)
         return joined
+
+    def _linked(
+        self, folder: Path, path: Path, cells: pd.DataFrame, file: PatientFile, csv_format: CsvFormat
+    ) -> pd.DataFrame:
+        """Cells with the patient of each row's key, or nobody."""
+        through = _found(folder / str(file.through))
+        links, _ = read_cells(through, csv_format=csv_format)
+        for where, table in ((path, cells), (through, links)):
+            if file.key not in table:
+                raise DataError(
+                    f"{where}: the column {file.key!r}, which links {file.name}, is not in the file"
+                )
+        if self.unit not in links:
+            raise DataError(
+                f"{through}: the column {self.unit!r}, which identifies patients, is not in the file"
+            )
+        patients = key_patients(links[str(file.key)], links[self.unit], self.table.missing_words, through)
+        found = [patients.get(key, _NOBODY) for key in identities(cells[file.key], self.table.missing_words)]
+        if without := found.count(_NOBODY):
+            _tell(path, f"{without:,} row(s) whose {file.key!r} is not in {through.name}")
+        return cells.assign(**{self.unit: found})
 
     def write(
         self, rows: pd.DataFrame, folder: Path, *, escape_formulas: bool = True, shared: bool = False
@@ -346,7 +384,8 @@ class PatientFolder:
     def _checked(self, cells: pd.DataFrame, source: Path | CsvFile, file: PatientFile) -> pd.DataFrame:
         """The columns that are read from a file. Those that come from other files are left out."""
         own = [*self._times(file), *([] if file.item else self._given(file))]
-        elsewhere = {self.unit, file.item, file.value, *self.table.names, *self.table.ignored} - {*own}
+        links = {self.unit, *(each.key for each in self.files)}
+        elsewhere = {*links, file.item, file.value, *self.table.names, *self.table.ignored} - {*own}
         kept = [name for name in cells.columns if name not in elsewhere]
         try:
             found = self.table.select(own).check(cells[kept], path=source) if own else cells[[]]
@@ -498,8 +537,23 @@ def cell_texts(values: pd.Series, read: Callable[[str], str] = str) -> NDArray[n
     return np.array([*(read(str(word).strip()) for word in whole), ""], dtype=object)[codes]
 
 
+def key_patients(
+    keys: pd.Series, units: pd.Series, missing_words: Iterable[str], path: Path | str
+) -> dict[str, str]:
+    """The patient of each key, such as a stay. DataError if one key has two of them."""
+    pairs = pd.DataFrame({"key": identities(keys, missing_words), "unit": identities(units, missing_words)})
+    pairs = pairs[(pairs != "").all(axis=1)].drop_duplicates()
+    twice = pairs["key"].duplicated().to_numpy()
+    if twice.any():
+        key = pairs["key"].iloc[int(twice.argmax())]
+        raise of_records(
+            f"{path}: {keys.name} {key!r} stands with two patients. Give each one a key of its own"
+        )
+    return dict(zip(pairs["key"], pairs["unit"], strict=True))
+
+
 def _refuse_twice(path: Path, ids: NDArray[np.object_]) -> None:
-    twice = pd.Series(ids).duplicated().to_numpy()
+    twice = pd.Series(ids).duplicated().to_numpy() & (ids != _NOBODY)
     if twice.any():
         row = int(twice.argmax())
         raise of_records(

@@ -34,7 +34,7 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "columns": _NAMES,
-            **{key: {"type": "string"} for key in ("item", "value", "order")},
+            **{key: {"type": "string"} for key in ("item", "value", "order", "key", "through")},
         },
         "additionalProperties": False,
     }

@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
-from dpsynth.patients.files import PatientFile, cell_texts, places
+from dpsynth.patients.files import PatientFile, cell_texts, key_patients, places
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.answers import Answers
 from dpsynth.table.cells import TextCells, plain_table
@@ -35,7 +35,11 @@ from dpsynth.table.inference import (
 from dpsynth.table.remarks import Answer, LeftOut, Remark, Remarks
 
 _TIMES = {"day", "days", "date", "time", "datetime", "timestamp", "charttime", "admittime", "visit", "seq"}
+_TIMES |= {"hour", "hours", "minute", "minutes", "offset"}
 _TIMES |= {"week", "weeks", "month", "months", "year", "years", "sequence", "order", "age"}
+#: ends of names of times that are one word, as in labresultoffset
+_ENDS = ("offset", "hours", "days")
+_KEYS = {"id", "key", "no", "nr", "number", "hadm", "stay", "encounter", "visit", "case", "icustay"}
 _ITEMS = {"item", "itemid", "test", "analyte", "parameter", "measurement", "component", "lab"}
 _VALUES = {"value", "result", "valuenum"}
 _MOST_ITEMS = 60
@@ -128,6 +132,8 @@ def infer_patient_schema(
     unreviewed = ["unit"] * (unit is None) + ["most"] + ["order"] * (order is None) + ["per"]
     answered = Answers.of(answers)
     unit = unit or _unit(frames, remarks, answered)
+    keyed = _linked(frames, unit, missing_words)
+    frames |= {file: frame for file, (frame, _, _) in keyed.items()}
     for file in [file for file, frame in frames.items() if unit not in frame]:
         remarks.append(Remark(None, "left out", f"{file} has no column {unit!r}"))
         del frames[file]
@@ -151,6 +157,7 @@ def infer_patient_schema(
                 f"order (--order), or fill the empty cells of {order!r}"
             )
     events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
+    by_key = {file: {"key": key, "through": through} for file, (_, key, through) in keyed.items()}
     drafting = _Drafting(unit, order, outcome, keep, missing_words, progress, remarks, orders, answered)
     drafting.times({file: frame[order] for file, frame in events.items()})
     # What visits may repeat is read from a file of one row for each patient.
@@ -187,7 +194,7 @@ def infer_patient_schema(
         once=tuple(drafting.once),
         n_public=n_public,
         name=name,
-        files=tuple(drafting.files),
+        files=tuple(file.model_copy(update=by_key.get(file.name, {})) for file in drafting.files),
         ignored=tuple(dict.fromkeys(column for column in (*present, *drop) if column not in links)),
         missing_words=tuple(sorted(drafting.words)),
         rows_unreviewed=(*unreviewed, "files") if drafting.files else tuple(unreviewed),
@@ -461,6 +468,31 @@ def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark], answered: A
     return _picked(Remark(None, "question", text + asked, counts, "unit"), candidates, remarks, answered)
 
 
+def _linked(
+    frames: Mapping[str, pd.DataFrame], unit: str, missing_words: Sequence[str]
+) -> dict[str, tuple[pd.DataFrame, str, str]]:
+    """Files without the unit, with it, the key that they share with another file, and that file's name."""
+    found: dict[str, tuple[pd.DataFrame, str, str]] = {}
+    without = {file: frame for file, frame in frames.items() if unit not in frame}
+    for through, other in frames.items():
+        for file, frame in without.items() if unit in other else ():
+            for key in filter(is_stay, map(str, frame.columns.intersection(other.columns))):
+                try:
+                    patients = key_patients(other[key], other[unit], missing_words, through)
+                except DataError:  # the key is none
+                    continue
+                known = [patients.get(one) for one in identities(frame[key], missing_words)]
+                ids = pd.Series(known, frame.index, dtype=object)
+                linked = frame.drop(columns=key).assign(**{unit: ids}).dropna(subset=[unit])
+                found.setdefault(file, (linked, key, through))
+    return found
+
+
+def is_stay(name: str) -> bool:
+    """Whether a name is that of a key of stays, visits or the like."""
+    return bool({*tokens(name)} & _KEYS)
+
+
 def _picked(asked: Remark, columns: Sequence[str], remarks: list[Remark], answered: Answers) -> str:
     """The column that an answer names, the first one without an answer."""
     answers = (Answer(columns[0], "as drafted"), *(Answer(name, "this one") for name in columns[1:]))
@@ -527,7 +559,8 @@ def _looks_like_times(values: pd.Series, unit: pd.Series) -> tuple[int, bool]:
         return 0, False
     name = str(values.name)
     identifies = named_identifier(name, values.nunique(), len(values))
-    named = numbers is None or bool(_TIMES & {*tokens(name)} and not identifies)
+    said = bool(_TIMES & {*tokens(name)}) or name.lower().endswith(_ENDS)
+    named = numbers is None or (said and not identifies)
     increasing = len(steps) >= _FEWEST_STEPS and float(np.mean(steps > 0)) >= _INCREASING
     return 2 * named + increasing, numbers is not None
 

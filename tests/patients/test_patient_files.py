@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, OwnerWarning, SchemaError
 from dpsynth.files.text import dump_yaml
-from dpsynth.patients.files import PatientFile, cell_texts, ordered, places
+from dpsynth.patients import infer_patient_schema
+from dpsynth.patients.files import PatientFile, cell_texts, ordered, places, read_files
 from dpsynth.patients.schema import PatientSchema
+from dpsynth.table.csv_format import CsvFormat
 
 SCHEMA = PatientSchema.from_yaml("""
 unit: patient_id
@@ -407,3 +409,70 @@ def test_an_order_that_is_no_column_links_files_and_sorts_as_numbers(tmp_path):
     (tmp_path / "made").mkdir()
     schema.folder.write(found, tmp_path / "made")
     pd.testing.assert_frame_equal(schema.read(tmp_path / "made"), found)
+
+
+def hospital(folder: Path) -> None:
+    """Patients, stays that name their patient, and laboratory values that name the stay alone."""
+    rng = np.random.default_rng(0)
+    patients = pd.DataFrame({"patient_id": range(40), "age": rng.integers(20, 90, 40)})
+    who = np.repeat(np.arange(40), rng.integers(1, 4, 40))
+    day = rng.integers(0, 300, len(who))
+    stays = pd.DataFrame({"patient_id": who, "stay_id": np.arange(len(who)) + 1000, "day": day})
+    stays["ward"] = rng.choice(["A", "B"], len(who))
+    of = rng.integers(0, len(who), 150)
+    labs = pd.DataFrame({"stay_id": stays["stay_id"].to_numpy()[of], "labresultoffset": day[of] + 1})
+    labs["sodium"] = rng.integers(130, 150, 150)
+    for name, frame in (("patients", patients), ("stays", stays), ("labs", labs)):
+        frame.to_csv(folder / f"{name}.csv", index=False)
+
+
+KEYED = """
+unit: patient_id
+rows: {most: 20, order: day}
+files:
+  patients.csv: [age]
+  stays.csv: {order: day, columns: [ward]}
+  labs.csv: {order: labresultoffset, key: stay_id, through: stays.csv, columns: [sodium]}
+columns:
+- {name: day, kind: integer, lower: 0, upper: 400}
+- {name: age, kind: integer, lower: 18, upper: 100, per: patient}
+- {name: ward, kind: binary, categories: [A, B]}
+- {name: sodium, kind: integer, lower: 100, upper: 200}
+"""
+
+
+def test_rows_that_name_a_stay_alone_belong_to_its_patient(tmp_path: Path) -> None:
+    """A laboratory value of another patient, and rows of no stay that are lost without a word."""
+    hospital(tmp_path)
+    schema = PatientSchema.from_yaml(KEYED)
+    assert PatientSchema.from_yaml(schema.to_yaml()) == schema
+    labs, stays = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("labs", "stays"))
+    rows = schema.read(tmp_path)
+    own = labs.merge(stays, on="stay_id").groupby("patient_id")["sodium"].apply(sorted)
+    found = rows.dropna(subset=["sodium"]).groupby("patient_id")["sodium"].apply(sorted)
+    assert {int(k): [*map(int, v)] for k, v in found.items()} == own.to_dict()
+    strange = labs.assign(stay_id=labs["stay_id"].where(labs.index >= 5, 1))
+    strange.to_csv(tmp_path / "labs.csv", index=False)
+    with pytest.warns(OwnerWarning, match=r"left out 5 row\(s\) whose 'stay_id' is not in stays.csv"):
+        assert schema.read(tmp_path)["sodium"].notna().sum() == len(labs) - 5
+
+
+def test_a_stay_of_two_patients_is_refused(tmp_path: Path) -> None:
+    """A key that gives one patient's values to another."""
+    hospital(tmp_path)
+    stays = pd.read_csv(tmp_path / "stays.csv")
+    stays.loc[0, "stay_id"] = stays["stay_id"].iloc[-1]
+    stays.to_csv(tmp_path / "stays.csv", index=False)
+    with pytest.raises(DataError, match=r"stay_id .* has two patients"):
+        PatientSchema.from_yaml(KEYED).read(tmp_path)
+    with pytest.raises(SchemaError, match="key and through belong together"):
+        PatientFile(name="labs.csv", columns=("sodium",), key="stay_id")
+
+
+def test_a_folder_with_stays_is_drafted(tmp_path: Path) -> None:
+    """A file that is left out since it names no patient, and a time that is called an offset."""
+    hospital(tmp_path)
+    made = infer_patient_schema(read_files(tmp_path, CsvFormat()))
+    labs = next(file for file in made.schema.files if file.name == "labs.csv")
+    assert (labs.key, labs.through, labs.order) == ("stay_id", "stays.csv", "labresultoffset")
+    assert len(made.schema.read(tmp_path)) > 40
