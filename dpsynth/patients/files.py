@@ -106,7 +106,7 @@ class PatientFile(BaseModel):
         return {**said, "columns": list(self.columns)} if said else list(self.columns)
 
 
-#: whose rows are those of keys that no patient has
+#: whose rows are those of keys that no patient has: no identity that is read holds this sign
 _NOBODY = "\0"
 
 
@@ -254,7 +254,7 @@ class PatientFolder:
                     continue
                 frame = self._checked(cells, source, file)
             except DataError as problem:
-                raise problem if str(path) in str(problem) else DataError(f"{path}: {problem}") from None
+                raise problem if str(folder) in str(problem) else DataError(f"{path}: {problem}") from None
             own = [name for name in file.columns if name in self.per_patient]
             if file not in self.events:
                 _refuse_twice(path, ids)
@@ -371,7 +371,8 @@ class PatientFolder:
             if name not in cells:
                 own = self._called(name, file)
                 raise DataError(f"{path}: the column {own!r}, which {role}, is not in the file")
-        ids = identities(cells[self.unit], self.table.missing_words)
+        words = self.table.missing_words
+        ids = cells[self.unit].to_numpy() if file.key else identities(cells[self.unit], words)
         empty = {self.unit: ids == ""}
         if file in self.events and not self._timed:
             empty[self.order] = without_value(cells[self.order], self.table.missing_words)
