@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from dpsynth.checks import Counted, few, together
 from dpsynth.datasets.table import AnyTable, PatientTable, Table
 from dpsynth.errors import CONFIDENTIAL, DataError, InputError, PrivacyError
 from dpsynth.evaluation.tables import Tables
-from dpsynth.patients.schema import read_schema
+from dpsynth.patients.schema import patients_of, read_schema
 from dpsynth.privacy.profile import Profile, percent
 from dpsynth.report.words import column_value, plain
 from dpsynth.runs.config import RunConfig
@@ -199,7 +199,7 @@ class BudgetPlan:
     cautions : tuple of str
         Meaning of a regression's estimates, because each record's influence is bounded.
     counted : {"records", "patients"}
-        The meaning of ``records``. Patients have several rows, and ``advice`` then names their levels.
+        The meaning of ``records``. Patients have several rows, if the schema says so.
     """
 
     records: int
@@ -479,7 +479,7 @@ def plan(
         total_delta(schema.levels, given),
         () if isinstance(at, str) else tuple(_statistics(at)),
         tuple(_forecast(each, found) for each, found in planned.items()),
-        () if isinstance(at, str) else tuple(_advice(levels.ungrouped.modelled, n, at)),
+        () if isinstance(at, str) else tuple(_of_columns(_advice(levels.ungrouped.modelled, n, at), schema)),
         tuple(unreviewed),
         schema.unconfirmed,
         tuple(_capital(line) for part in parts for line in part.cautions),
@@ -612,6 +612,19 @@ def _advice(schema: Schema, n: int, parts: Parts) -> list[Advice]:
         )
         found.append((max(sizes), Advice(largest.name, "use fewer categories", why)))
     return [advice for _, advice in sorted(found, key=lambda each: -each[0])]
+
+
+def _of_columns(advice: Sequence[Advice], schema: TableSchema) -> Iterator[Advice]:
+    """Advice about columns: that about a level of patients if it has its column's categories."""
+    patients = patients_of(schema)
+    courses = () if patients is None else patients.courses
+    source = {level.name: course.source(level) for course in courses for level in course.levels}
+    for each in advice:
+        column = schema.table.column(source.get(each.column, each.column)) if each.column in source else None
+        if column is None:
+            yield each
+        elif column.categories == schema.levels.column(each.column).categories:
+            yield dataclasses.replace(each, column=column.name)
 
 
 def _coarsened(most: int) -> str:
