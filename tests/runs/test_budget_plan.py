@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from chosen_statistics import beside, marginals_options
+from visits import VISITS
 
 import dpsynth
 from dpsynth.cli import main
@@ -305,3 +306,9 @@ def test_command_writes_a_folder(tmp_path, capsys):
     assert "<svg" in (out / "plan.svg").read_text()
     assert main([*command, "--out", str(out)]) == 2
     assert "exists and is not empty" in capsys.readouterr().err
+
+
+def test_advice_names_columns_of_patients() -> None:
+    """Advice to coarsen a level, such as the class of a share of rows, that no schema has."""
+    advice = dpsynth.plan(VISITS.model_copy(update={"n_public": 120}), epsilon=1.0).advice
+    assert advice and {one.column for one in advice} <= {*VISITS.names}
