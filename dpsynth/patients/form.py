@@ -44,6 +44,7 @@ def json_schema() -> dict[str, Any]:
         "keep": {"enum": ["first", "last", "random"]},
         "times": {"type": "array", "items": {"type": ["number", "string"]}},
         "unique": {"type": "boolean"},
+        "until": {"type": "string"},
         "unreviewed": _NAMES,
     }
     form["properties"] |= {

@@ -40,7 +40,7 @@ from dpsynth.table.trees import located_trees
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
 #: Keys of ``rows`` in a file.
-_ROW_KEYS = ("most", "order", "keep", "times", "unique", "unreviewed")
+_ROW_KEYS = ("most", "order", "keep", "times", "unique", "until", "unreviewed")
 
 
 @record
@@ -63,6 +63,9 @@ class PatientSchema(TableSchema):
     times : tuple of float
         All times that rows can have, such as the years of a survey, as numbers or dates. Other times in a
         table count as the nearest of these. None: any within the bounds of the order.
+    until : str, optional
+        A column per patient after which no row comes, such as the end of follow-up. The time from the last
+        row to it is modelled in place of the span of the rows.
     unique : bool
         Whether a patient has one row at most at each time. Later rows at the same time are not used.
     per_patient : tuple of str
@@ -119,6 +122,7 @@ class PatientSchema(TableSchema):
     most: int = Field(ge=2, le=MOST_ROWS)
     keep: Literal["first", "last", "random"] = "first"
     times: tuple[float, ...] = ()
+    until: StrictStr | None = None
     unique: StrictBool = False
     per_patient: tuple[StrictStr, ...] = ()
     increasing: tuple[StrictStr, ...] = ()
@@ -158,8 +162,8 @@ class PatientSchema(TableSchema):
                     "row, is never missing and has no special codes"
                 )
             self._check_times(order)
-        elif self.times or self.unique:
-            raise ValueError(f"times and unique need the order {self.order!r} as a column")
+        elif self.times or self.unique or self.until is not None:
+            raise ValueError(f"times, unique and until need the order {self.order!r} as a column")
         if not {column.name for column in self.variables} - (set() if self.timed else {*self.terminal}):
             raise ValueError(
                 "columns must name one that changes from row to row, besides the order and, without times, "
@@ -193,6 +197,11 @@ class PatientSchema(TableSchema):
         (lower, upper), ahead = order.bounds, [*self.times]
         if ahead != sorted({*ahead}) or any(not lower <= time <= upper for time in ahead):
             raise ValueError(f"times must ascend within the bounds of {order.name!r}")
+        if self.until is not None:
+            end = self.column(self.until) if self.until in self.per_patient else None
+            if end is None or not end.is_numeric or end.is_date != order.is_date or end.special:
+                kind = "a date" if order.is_date else "a number"
+                raise ValueError(f"until must name a column per patient that is {kind}, as {order.name!r} is")
         steps = len(ahead) or order.n_values
         if self.unique and steps is not None and steps < self.most:
             raise ValueError(f"most must be at most {steps}, the number of times, where they are unique")
@@ -290,6 +299,8 @@ class PatientSchema(TableSchema):
             facts["rows"]["times"] = [order.shown(t) if order.written_apart else t for t in self.times]
         if self.unique:
             facts["rows"]["unique"] = True
+        if self.until is not None:
+            facts["rows"]["until"] = self.until
         if self.rows_unreviewed:
             facts["rows"]["unreviewed"] = list(self.rows_unreviewed)
         if self.files:
@@ -472,7 +483,8 @@ class PatientSchema(TableSchema):
     @property
     def _facts(self) -> RowFacts:
         clock = self.clock if self.timed else None
-        return RowFacts(self.order, clock, self.most, self.times, self.unique)
+        until = None if self.until is None else self.column(self.until)
+        return RowFacts(self.order, clock, self.most, self.times, self.unique, until)
 
     def _course(self, column: Column) -> RowCourse:
         declared = {name: course for word, course in OVER_TIME.items() for name in getattr(self, word)}

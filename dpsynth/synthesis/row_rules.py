@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.patients.courses.times import Times
 from dpsynth.patients.schema import PatientSchema, patients_of
 from dpsynth.table.column import Column
 from dpsynth.table.derived import add_derived, derived_numbers, modelled_inputs
@@ -47,6 +48,7 @@ def _changing(rule: Expression, schema: PatientSchema) -> set[str]:
 
 def _at_both_ends(rule: Expression, schema: PatientSchema) -> Expression:
     table, order = schema.table, schema.order
+    times = next((course for course in schema.courses if isinstance(course, Times)), None)
 
     def at(levels: Numbers, time: Floats | None) -> Truth:
         def numbers(column: Column) -> Floats:
@@ -55,25 +57,20 @@ def _at_both_ends(rule: Expression, schema: PatientSchema) -> Expression:
         return rule.truth(derived_numbers(numbers, table.formulas))
 
     def truth(levels: Numbers) -> Truth:
-        if not schema.timed:
+        if times is None:
             return at(levels, None)
         column = table.column(order)
-        rows, first, span = (
-            levels(schema.levels[name]) for name in ("rows", f"{order} first", f"{order} span")
-        )
-        span = np.where(rows > 1, span, 0.0)
-        open_end = np.isnan(span)  # a level that the model gave wrongly
-        gone = np.where(open_end, 0.0, span) / column.unit_size
-        # Rows begin earlier where the span would lead beyond the bounds.
-        start = np.minimum(first, column.bounds[1] - gone)
+        ends = times.ends(levels(schema.levels["rows"]), lambda name: levels(schema.levels[name]))
+        open_end = np.isnan(ends[0]) | np.isnan(ends[1])  # a level that the model gave wrongly
         (a_true, a_false), (b_true, b_false) = (
-            at(levels, column.code(column.series(time))) for time in (start, start + gone)
+            at(levels, column.code(column.series(np.where(open_end, column.bounds[0], time))))
+            for time in ends
         )
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 
     read = _inputs(rule, schema) & set(schema.per_patient)
-    if schema.timed and order in _inputs(rule, schema):
-        read |= {"rows", f"{order} first", f"{order} span"}
+    if times is not None and order in _inputs(rule, schema):
+        read |= {*times.read_by_ends()}
     return condition(rule.text, truth, tuple(sorted(read)))
 
 

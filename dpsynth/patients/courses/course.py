@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.patients.courses.drawing import RowsDrawing, SyntheticLevels
@@ -32,6 +33,10 @@ class RowNumbers(Protocol):
     @property
     def rows(self) -> NDArray[np.int64]:
         """Rows of each patient, shape (N,)."""
+
+    @property
+    def patients(self) -> pd.DataFrame:
+        """Columns with one value for each patient, N rows."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,7 @@ class RowFacts:
 
     ``clock``: the time as a number, of days where it is a date. None where rows are numbered. ``times``: all
     times that rows can have, in the order's own unit, or none. ``unique``: whether each is of one row.
+    ``until``: a column per patient after which no row comes.
     """
 
     order: str
@@ -108,6 +114,7 @@ class RowFacts:
     most: int
     times: tuple[float, ...] = ()
     unique: bool = False
+    until: Column | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from dpsynth.patients.courses.numbers import length_level
 from dpsynth.patients.courses.presences import Presences
 from dpsynth.patients.series import RATIOS, Floats, Ints, before, changes, interval_numbers, step_ratios
 from dpsynth.table.column import Column
+from dpsynth.table.values import numeric_values
 
 #: Kinds of rows, at most. More would leave too few counts for each pair of kinds.
 _MOST_KINDS = 4
@@ -26,7 +27,7 @@ _SHORTEST = 1e-6
 
 @dataclass(frozen=True)
 class Times(ColumnCourse):
-    """Its levels are the first time, and the span to the last one.
+    """Its levels are the first time, and the span to the last one, or what is left to the patient's own end.
 
     ``files``: the columns of each file of several that give rows, empty for one.
     """
@@ -37,19 +38,46 @@ class Times(ColumnCourse):
 
     @property
     def levels(self) -> Sequence[Column]:
-        """``first`` and ``span``."""
+        """``first``, and ``span`` or ``left``."""
         clock = self.clock
         first = self.column.model_copy(update={"name": f"{clock.name} first"})
-        return (first, length_level(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit))
+        lower, upper = clock.bounds
+        end = self.facts.until
+        name = "span" if end is None else "left"
+        if end is not None:
+            upper = max(upper, end.bounds[1] * end.unit_size)
+        return (first, length_level(f"{clock.name} {name}", lower, upper, clock.resolution, clock.unit))
 
     def level_values(self, rows: RowNumbers) -> Mapping[str, Any]:
         """In the column's own unit, and in the clock's."""
-        column, times = self.column, rows.numbers[self.column.name]
-        span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
-        return {
-            f"{column.name} first": column.series(times[:, 0] / column.unit_size),
-            f"{column.name} span": np.where(rows.rows > 1, span, np.nan),
-        }
+        column, times, end = self.column, rows.numbers[self.column.name], self.facts.until
+        last = np.nanmax(times, axis=1, initial=-np.inf)
+        found = {f"{column.name} first": column.series(times[:, 0] / column.unit_size)}
+        if end is None:
+            return found | {f"{column.name} span": np.where(rows.rows > 1, last - times[:, 0], np.nan)}
+        ends = numeric_values(end, rows.patients[end.name]) * end.unit_size
+        return found | {f"{column.name} left": np.maximum(ends - last, 0.0)}
+
+    def ends(self, rows: Ints | Floats, level: Callable[[str], Floats]) -> tuple[Floats, Floats]:
+        """First and last time of patients with so many rows, in the column's unit, given their levels.
+
+        NaN where a level is missing. Rows begin earlier where a span would lead beyond the bounds.
+        """
+        column, name, end = self.column, self.column.name, self.facts.until
+        lower, upper = column.bounds
+        if end is None:
+            span = np.where(rows > 1, level(f"{name} span") / column.unit_size, 0.0)
+            first = np.minimum(level(f"{name} first"), upper - span)
+            return first, first + span
+        last = level(end.name) - level(f"{name} left") / column.unit_size
+        last = np.clip(last, lower, upper)
+        first = level(f"{name} first")
+        return np.where(rows > 1, np.minimum(first, last), last), last
+
+    def read_by_ends(self) -> tuple[str, ...]:
+        """Levels that `ends` reads."""
+        end = self.facts.until
+        return ("rows", *(level.name for level in self.levels), *((end.name,) if end else ()))
 
     @property
     def clock(self) -> Column:
@@ -138,9 +166,9 @@ class Times(ColumnCourse):
     def draw(self, drawing: RowsDrawing) -> None:
         """Gaps that add up to the span, from the first time on."""
         column, name = self.column, self.column.name
+        first, last = self.ends(drawing.count, drawing.number)
         lower, upper = column.bounds
-        span = np.where(drawing.count > 1, drawing.number(f"{name} span") / column.unit_size, 0.0)
-        first = np.minimum(drawing.number(f"{name} first"), upper - span)
+        span = np.where(drawing.count > 1, last - first, 0.0)
         pair = self.kind_pairs(drawing.presences, drawing.here.shape)
         times = first[:, None] + drawing.climb(_weights(drawing), self.edges, span, drawing.here, pair)
         times = self._placed(times, drawing.count)
