@@ -138,10 +138,10 @@ def changes(values: Floats) -> Floats:
     return np.diff(values, axis=1, prepend=np.nan)
 
 
-def step_ratios(values: Floats) -> tuple[Ints, Ints]:
+def step_ratios(values: Floats, edges: Floats = RATIOS) -> tuple[Ints, Ints]:
     """Steps over the history's mean step, as intervals, and the intervals of the steps before."""
     count = (~np.isnan(values)).sum(axis=1)
     mean = np.nansum(changes(values), axis=1) / np.maximum(count - 1, 1)
-    ratios = interval_numbers(changes(values) / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
+    ratios = interval_numbers(changes(values) / np.where(mean > 0, mean, np.nan)[:, None], edges)
     first = np.arange(values.shape[1]) == 1
-    return np.where(first, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1)), ratios
+    return np.where(first, len(edges) - 1, before(ratios, len(edges) - 1)), ratios

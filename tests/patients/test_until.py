@@ -70,7 +70,5 @@ def test_synthetic_rows_come_as_near_to_the_end_as_real_ones() -> None:
 @pytest.mark.parametrize("name", ["lab", "seen", "nobody"])
 def test_an_end_is_a_date_of_the_patient(name: str) -> None:
     """An end that changes from row to row, or that is no date."""
-    with pytest.raises(
-        SchemaError, match="until must name a column per patient that is a date, as 'seen' is"
-    ):
+    with pytest.raises(SchemaError, match="until must name a column per patient that is a date"):
         PatientSchema.from_yaml(TEXT.replace("until: end", f"until: {name}"))

@@ -438,7 +438,7 @@ CASES = {
         table=Patients(LONG, long_visits),
     ),
     "tables of rows of several files": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=FILED), np.sqrt(10), table=Patients(FILED, filed)
+        lambda: VisitsRelease(noise_multiplier=Z, schema=FILED), np.sqrt(11), table=Patients(FILED, filed)
     ),
     "tables of rows with courses": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS), np.sqrt(12), table=Patients(STAYS, stays)

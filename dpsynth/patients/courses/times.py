@@ -15,14 +15,14 @@ from dpsynth.patients.courses.drawing import RowsDrawing
 from dpsynth.patients.courses.estimates import ratios, shrunk_conditional
 from dpsynth.patients.courses.numbers import length_level
 from dpsynth.patients.courses.presences import Presences
-from dpsynth.patients.series import RATIOS, Floats, Ints, before, changes, interval_numbers, step_ratios
+from dpsynth.patients.series import RATIOS, Floats, Ints, before, step_ratios
 from dpsynth.table.column import Column
 from dpsynth.table.values import numeric_values
 
 #: Kinds of rows, at most. More would leave too few counts for each pair of kinds.
 _MOST_KINDS = 4
-#: The shortest time between rows that has an interval of its own, as a part of the longest.
-_SHORTEST = 1e-6
+#: Gaps below this part of a patient's mean gap are none.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,8 @@ class Times(ColumnCourse):
 
     @property
     def edges(self) -> Floats:
-        """Ends of the intervals of gaps: ratios, or times in the clock's unit of rows from several files."""
-        if not self.several_files:
-            return RATIOS
-        lower, upper = self.clock.bounds
-        longest = upper - lower
-        shortest = min(max(self.clock.resolution or 0.0, longest * _SHORTEST), longest / 2)
-        return np.r_[0.0, np.geomspace(shortest, longest, len(RATIOS) - 1)]
+        """Ends of the intervals of gaps over a patient's mean gap. Rows of several files may share a time."""
+        return np.r_[0.0, _SAME, RATIOS[1:]] if self.several_files else RATIOS
 
     @property
     def kind_groups(self) -> list[list[str]]:
@@ -137,31 +132,24 @@ class Times(ColumnCourse):
     def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
         """*gap*: the time since the last row over the patient's mean gap. Given is the last such ratio.
 
-        *kinds*: the same, given the kinds of the row before and of this one. Rows of several files have the
-        time itself here, and no table *gap*.
+        *kinds*: the same, given the kinds of the row before and of this one.
         """
-        bins, found = len(RATIOS) - 1, []
-        if not self.several_files:
-            found.append(RowTable("gap", "", (bins + 1, bins), self._gaps))
+        bins = len(self.edges) - 1
+        found = [RowTable("gap", "", (bins + 1, bins), self._gaps)]
         if self.kinds > 1:
-            found.append(RowTable("kinds", "", (self.kinds**2, bins), self._gaps_of_kinds, self._of_kinds))
+            found.append(RowTable("kinds", "", (self.kinds**2, bins), self._gaps_of_kinds, _of_kinds))
         return found
 
     def _gaps(self, rows: RowNumbers) -> Ints:
-        last, gaps = step_ratios(rows.numbers[self.column.name])
-        return flat_cells((len(RATIOS), len(RATIOS) - 1), (last,), gaps)
+        edges = self.edges
+        last, gaps = step_ratios(rows.numbers[self.column.name], edges)
+        return flat_cells((len(edges), len(edges) - 1), (last,), gaps)
 
     def _gaps_of_kinds(self, rows: RowNumbers) -> Ints:
-        times = rows.numbers[self.column.name]
-        gaps = step_ratios(times)[1]
-        if self.several_files:
-            gaps = interval_numbers(changes(times), self.edges)
+        times, edges = rows.numbers[self.column.name], self.edges
+        gaps = step_ratios(times, edges)[1]
         there = {name: own for name, (own, _) in self.presences.there(rows).items()}
-        return flat_cells((self.kinds**2, len(RATIOS) - 1), (self.kind_pairs(there, times.shape),), gaps)
-
-    def _of_kinds(self, noisy: Floats, noise_std: float) -> Floats:
-        gaps = gaps_of_kinds(noisy, noise_std)
-        return gaps if self.several_files else ratios(gaps, noisy)
+        return flat_cells((self.kinds**2, len(edges) - 1), (self.kind_pairs(there, times.shape),), gaps)
 
     def draw(self, drawing: RowsDrawing) -> None:
         """Gaps that add up to the span, from the first time on."""
@@ -215,6 +203,11 @@ def _weights(drawing: RowsDrawing) -> Floats:
     one = np.ones((1, 1))
     kinds, gap = (drawing.tables.get((kind, ""), one) for kind in ("kinds", "gap"))
     return kinds * gap[:, None]
+
+
+def _of_kinds(noisy: Floats, noise_std: float) -> Floats:
+    """Distributions of gaps over that of all gaps."""
+    return ratios(gaps_of_kinds(noisy, noise_std), noisy)
 
 
 def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
