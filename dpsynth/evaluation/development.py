@@ -41,7 +41,10 @@ from dpsynth.table.suggestions import count_rules, suggested
 # One row of features for each patient, from which a classifier separates synthetic from real patients.
 #
 # A generator may match the levels of patients exactly. So the features are other functions of the rows. They
-# are the smallest and the largest value, the slope over time, the mean absolute step and the mean gap.
+# are the smallest and the largest value, the slope over time, the mean absolute step, the mean gap, and the
+# rows with each category.
+#: Categories of a column whose rows are counted: the first ones of its list.
+_COUNTED = 12
 
 
 def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.DataFrame, Schema]:
@@ -84,6 +87,9 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
             values[columns[-1].name] = pd.Series(categories_at(column, packed_values[:, 0]), dtype=object)
             changed = np.nansum(np.abs(changes) > 0, axis=1)
             add(name, "changes", np.where(several, changed / steps, np.nan), 0, 1)
+            for code, category in enumerate(column.categories[:_COUNTED]):
+                counts = (packed_values == code).sum(axis=1).astype(np.float64)
+                add(name, f"rows with {category}", counts, 0, schema.most)
             continue
         lower, upper = column.bounds
         high = upper - lower

@@ -212,6 +212,8 @@ def test_features_of_patients_are_those_of_their_rows():
     assert np.allclose(frame["lab (mean step)"], theirs, equal_nan=True)
     slope = FRAME.dropna(subset="weight").groupby("id")[["day", "weight"]].apply(_slope)
     assert np.allclose(frame["weight (slope)"], slope.reset_index(drop=True), equal_nan=True)
+    grades = pd.crosstab(FRAME["id"], FRAME["grade"]).reindex(range(150), fill_value=0)
+    assert (frame[[f"grade (rows with {one})" for one in "abc"]].to_numpy() == grades.to_numpy()).all()
     for column in schema.columns:
         if column.is_numeric:
             values = frame[column.name].dropna()
