@@ -197,6 +197,10 @@ class PatientSchema(TableSchema):
         (lower, upper), ahead = order.bounds, [*self.times]
         if ahead != sorted({*ahead}) or any(not lower <= time <= upper for time in ahead):
             raise ValueError(f"times must ascend within the bounds of {order.name!r}")
+        if self.once and (self.times or self.unique):
+            raise ValueError(
+                "times and unique cannot stand beside over_time: once, which sets the times of rows"
+            )
         if self.until is not None:
             end = self.column(self.until) if self.until in self.per_patient else None
             if end is None or not end.is_numeric or end.is_date != order.is_date or end.special:

@@ -39,8 +39,8 @@ def test_levels_are_first_times_by_plain_pandas() -> None:
 
 @pytest.fixture(scope="module")
 def made() -> tuple[pd.DataFrame, pd.DataFrame]:
-    real = diagnoses(3000, seed=2)
-    schema = DIAGNOSES.model_copy(update={"n_public": 3000})
+    real = diagnoses(2000, seed=2)
+    schema = DIAGNOSES.model_copy(update={"n_public": 2000})
     return real, DPMarginals(epsilon=30.0, random_state=0).fit(real, schema=schema).sample(
         3000, random_state=0
     )
@@ -80,3 +80,13 @@ def test_a_sentence_says_what_can_be_once() -> None:
         PatientSchema(unit="id", order="day", most=3, columns=(day, lab), once=("lab",))
     with pytest.raises(SchemaError, match="column 'day': only columns that change from row to row"):
         PatientSchema(unit="id", order="day", most=3, columns=(day, lab), once=("day",))
+    with pytest.raises(SchemaError, match="times and unique cannot stand beside over_time: once"):
+        DIAGNOSES.with_fields(unique=True)
+
+
+def test_no_diagnosis_comes_after_the_patients_end() -> None:
+    """A first time of the levels that moves a row past the end of follow-up."""
+    real = diagnoses(1500, seed=3)
+    schema = DIAGNOSES.with_fields(n_public=1500, until="end", constraints=())
+    made = DPMarginals(epsilon=2.0, random_state=0).fit(real, schema=schema).sample(1500, random_state=0)
+    assert (made["day"] <= made["end"]).all()

@@ -114,5 +114,8 @@ class OnceCourse(ColumnCourse):
         ends = np.nanmax(times, axis=1, initial=-np.inf)[:, None]
         # A patient's terminal row stays the last one.
         latest = np.where(drawing.ended[:, None], ends, np.inf)
+        if (until := self.facts.until) is not None:
+            own_end = drawing.of_levels[until.name].code(drawing.levels[until.name])
+            latest = np.fmin(latest, own_end[:, None])
         drawing.columns[self.facts.order] = np.where(moves, np.minimum(own, latest), times)
         drawing.reorder(np.argsort(drawing.columns[self.facts.order], axis=1, kind="stable"))
