@@ -63,7 +63,7 @@ def _at_both_ends(rule: Expression, schema: PatientSchema) -> Expression:
         )
         span = np.where(rows > 1, span, 0.0)
         open_end = np.isnan(span)  # a level that the model gave wrongly
-        gone = np.where(open_end, 0.0, span) / column.unit_size
+        gone = np.where(open_end, 0.0, span) / column.calendar_unit
         # Rows begin earlier where the span would lead beyond the bounds.
         start = np.minimum(first, column.bounds[1] - gone)
         (a_true, a_false), (b_true, b_false) = (

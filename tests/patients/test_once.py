@@ -80,3 +80,32 @@ def test_a_sentence_says_what_can_be_once() -> None:
         PatientSchema(unit="id", order="day", most=3, columns=(day, lab), once=("lab",))
     with pytest.raises(SchemaError, match="column 'day': only columns that change from row to row"):
         PatientSchema(unit="id", order="day", most=3, columns=(day, lab), once=("day",))
+
+
+def test_a_row_of_a_death_stays_the_last() -> None:
+    """A diagnosis in the row of a death that takes this row to its own time."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(600), 4)
+    frame = pd.DataFrame(
+        {"id": who, "day": rng.integers(0, 1000, len(who)), "code": rng.choice([*"abcdef"], 2400)}
+    )
+    frame = frame.sort_values(["id", "day"], ignore_index=True).drop_duplicates(["id", "code"])
+    last = ~frame.duplicated("id", keep="last")
+    frame["died"] = np.where(last & (frame["id"] % 2 == 0), "yes", "no")
+    schema = PatientSchema(
+        unit="id",
+        order="day",
+        most=4,
+        n_public=600,
+        columns=(
+            Column(name="day", kind="integer", lower=0, upper=1000),
+            Column(name="code", kind="categorical", categories=tuple("abcdef"), missing=True),
+            Column(name="died", kind="binary", categories=("no", "yes")),
+        ),
+        once=("code",),
+        terminal=("died",),
+    )
+    made = DPMarginals(epsilon=5.0, random_state=0).fit(frame, schema=schema).sample(1000, random_state=0)
+    assert (made["died"] == "yes").sum() > 200
+    assert not (made["died"].eq("yes") & made.duplicated("id", keep="last")).any()
+    assert (made.groupby("id")["day"].diff().dropna() >= 0).all()

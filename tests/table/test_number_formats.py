@@ -110,3 +110,19 @@ def test_a_form_that_samples_cannot_have_is_refused() -> None:
     schema = Schema(columns=(column,), n_public=5)
     with pytest.raises(DataError, match="column 'x', row 2: '1,2,3' is not a number in the format"):
         schema.conform(pd.DataFrame({"x": ["1.200,5", "1,2,3"]}))
+
+
+def test_codes_of_a_missing_value_are_read_in_the_format() -> None:
+    """A dose of -9 mg that is a value, and one of 9,999 that moves to the limit."""
+    column = Column(
+        name="x",
+        kind="integer",
+        lower=0,
+        upper=500,
+        format="1,234 mg",
+        missing=True,
+        missing_codes=(-9, 9999),
+    )
+    cells = ["-9 mg", "9,999 mg", "9999", "9", "120 mg"]
+    read = Schema(columns=(column,)).conform(pd.DataFrame({"x": cells})).frame["x"]
+    assert read.isna().tolist() == [True, True, True, False, False]

@@ -47,7 +47,7 @@ class Times(ColumnCourse):
         column, times = self.column, rows.numbers[self.column.name]
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         return {
-            f"{column.name} first": column.series(times[:, 0] / column.unit_size),
+            f"{column.name} first": column.series(times[:, 0] / column.calendar_unit),
             f"{column.name} span": np.where(rows.rows > 1, span, np.nan),
         }
 
@@ -139,7 +139,7 @@ class Times(ColumnCourse):
         """Gaps that add up to the span, from the first time on."""
         column, name = self.column, self.column.name
         lower, upper = column.bounds
-        span = np.where(drawing.count > 1, drawing.number(f"{name} span") / column.unit_size, 0.0)
+        span = np.where(drawing.count > 1, drawing.number(f"{name} span") / column.calendar_unit, 0.0)
         first = np.minimum(drawing.number(f"{name} first"), upper - span)
         pair = self.kind_pairs(drawing.presences, drawing.here.shape)
         times = first[:, None] + drawing.climb(_weights(drawing), self.edges, span, drawing.here, pair)

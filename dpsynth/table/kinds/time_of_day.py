@@ -61,6 +61,12 @@ class TimeOfDay(Number):
         codes, uniques = distinct_cells(cells)
         return np.array([*(seconds_of(cell) for cell in uniques), np.nan])[codes]
 
+    def without_codes(self, column: Fields, cells: pd.Series) -> pd.Series:
+        if not column.missing_codes:
+            return cells
+        coded = np.isin(self.numbers(column, cells), [*map(seconds_of, column.missing_codes)])
+        return cells.mask(coded, None) if coded.any() else cells
+
     def read(self, column: Fields, cells: pd.Series, present: NDArray[np.bool_]) -> Floats:
         numbers = self.numbers(column, cells)
         refuse_cells(column, present & np.isnan(numbers), cells, "is no time of day such as 13:05")
