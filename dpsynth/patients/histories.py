@@ -79,7 +79,7 @@ class Histories:
         for column in schema.rows.columns:
             numbers = np.full((len(counts), schema.most), np.nan)
             known = numeric_values(column, table[column.name])[kept]
-            numbers[patient[kept], place[kept]] = known * column.unit_size
+            numbers[patient[kept], place[kept]] = known * column.calendar_unit
             values[column.name] = numbers
         if not schema.timed:
             numbers = np.arange(schema.most, dtype=np.float64) + np.zeros((len(counts), 1))
@@ -123,7 +123,7 @@ def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, N
             data[column.name] = frame[column.name].iloc[patient].reset_index(drop=True)
             continue
         values = histories.numbers[column.name][here]
-        own = values / column.unit_size if column.is_numeric else categories_at(column, values)
+        own = values / column.calendar_unit if column.is_numeric else categories_at(column, values)
         data[column.name] = column.series(own)
     return pd.DataFrame(data), patient
 
@@ -189,7 +189,10 @@ def _valued(table: pd.DataFrame, schema: PatientSchema) -> NDArray[np.bool_]:
     """Which rows have a value."""
     needed = [c.name for c in schema.variables if c.name in schema.once and not c.missing]
     if needed or not all(column.missing for column in schema.variables):
-        return table[needed].notna().all(axis=1).to_numpy(copy=True)
+        valued = table[needed].notna().all(axis=1).to_numpy(copy=True)
+        for name in schema.terminal:  # which counts although its row has a value again
+            valued |= (table[name] == schema.column(name).categories[1]).to_numpy()
+        return valued
     return table[[column.name for column in schema.variables]].notna().any(axis=1).to_numpy()
 
 

@@ -176,6 +176,12 @@ class PatientSchema(TableSchema):
                     f"be {word}"
                 )
             OVER_TIME[word].check(self.column(name))
+        for column in self.variables:
+            if column.name in self.once and not column.missing and len(column.categories) < self.most:
+                raise ValueError(
+                    f"most must be at most {len(column.categories)}, the number of categories of "
+                    f"{column.name!r}, of which each row has another one. Or write missing: true there"
+                )
         if self.outcome is not None and self.outcome not in (*self.per_patient, *self.terminal):
             raise ValueError(f"the outcome {self.outcome!r} must be a column per patient, or terminal")
         for column in self.rows.columns:

@@ -288,13 +288,13 @@ class EffectsModel:
         return model if model is not None and model.columns(schema) else None
 
     def columns(self, schema: Schema) -> tuple[Column, ...]:
-        """Return the columns of the predictors. The default has no dates and no derived ones.
+        """Return the columns of the predictors. The default has no dates, times and derived ones.
 
         Derived columns repeat others.
         """
         names: Sequence[str] | None = self.predictors
         if names is None:
-            names = [column.name for column in schema.modelled.columns if not column.is_date]
+            names = [column.name for column in schema.modelled.columns if not column.written_apart]
         return tuple(schema.column(name) for name in names if name not in (self.outcome, self.duration))
 
     def formula(self, schema: Schema) -> str:

@@ -135,7 +135,7 @@ def _frame(
     schema = model.schema
     links = next(course.columns for course in schema.courses if isinstance(course, Links))
     places = {name: k for k, name in enumerate(links)}
-    unit = schema.column(schema.order).unit_size if schema.timed else 1.0
+    unit = schema.column(schema.order).calendar_unit if schema.timed else 1.0
     public = (
         schema.levels,
         schema.most,

@@ -360,6 +360,16 @@ class Column(BaseModel):
         return self._kind.difference_unit or self.unit
 
     @property
+    def natural_limits(self) -> frozenset[float]:
+        """Limits that need not come from data where values reach them."""
+        return self._kind.natural_limits
+
+    @property
+    def calendar_unit(self) -> float:
+        """Size of the unit of a column of dates in days, 1 for all other columns."""
+        return self.unit_size if self.is_date else 1.0
+
+    @property
     def unit_size(self) -> float:
         """Size of the unit of codes, in `difference_unit`."""
         return self._kind.unit_size

@@ -52,6 +52,7 @@ from dpsynth.errors import InputError
 from dpsynth.table.column import Column
 from dpsynth.table.kinds.date import moment_days
 from dpsynth.table.kinds.number import without_special
+from dpsynth.table.kinds.time_of_day import seconds_of
 from dpsynth.table.values import Numbers, numbers_of
 
 # ------------------------------------------------------------------------------------------------
@@ -443,7 +444,7 @@ class _Reader:
         shown = self.shown(node)
         if not columns:
             raise ValueError(f"{shown} compares no column")
-        if one is None or other is None or any(column.is_date for column in columns):
+        if one is None or other is None or any(column.written_apart for column in columns):
             return self._sums_compared(shown, left, sign, right)
         _check_clear(shown, one, other)
         if lists and (len(lists) < len(columns) or any(entry != lists[0] for entry in lists)):
@@ -509,18 +510,19 @@ class _Reader:
             )
         if leaf.bare:
             raise ValueError(self._no_column(leaf))
-        if leaf.number is not None:
-            amount = leaf.number
-        else:
+        # Differences of times are minutes.
+        amount = leaf.number if leaf.number is not None else seconds_of(leaf.said) / 60.0
+        day = math.isnan(amount)
+        if day:
             try:
                 amount = moment_days(leaf.said)
             except ValueError:
-                raise ValueError(f"{leaf} is no number, and no date such as '2010-01-31'") from None
+                raise ValueError(
+                    f"{leaf} is no number, and no date such as '2010-01-31' or time such as '13:05'"
+                ) from None
         if not math.isfinite(amount):
             raise ValueError("a number in it is too large")
-        return _number(
-            leaf.written, lambda _: np.asarray(amount), lambda _: (amount, amount), int(leaf.number is None)
-        )
+        return _number(leaf.written, lambda _: np.asarray(amount), lambda _: (amount, amount), int(day))
 
     def _no_column(self, leaf: Leaf) -> str:
         return f"{leaf} is not a column (columns: {few(self.known)})"

@@ -389,7 +389,7 @@ def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, 
 
     Confidential: it reads the records without noise. ``frame`` is as :meth:`Schema.check` gives it: values
     outside the limits are left as they are. For each such column the result has ``lower``, ``upper`` or both.
-    A limit of 0 is left out, as it is often natural, and so are derived columns.
+    Natural limits, such as 0, are left out, and so are derived columns.
 
     Examples
     --------
@@ -408,7 +408,11 @@ def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, 
         # a draft's limits are rounded to its step
         near = (column.resolution or 0.0) / 2 * (1 - 1e-9)
         ends = zip(("lower", "upper"), column.bounds, (values.min(), values.max()), strict=True)
-        same = tuple(name for name, limit, end in ends if limit and abs(limit - end) <= near)
+        same = tuple(
+            name
+            for name, limit, end in ends
+            if limit not in column.natural_limits and abs(limit - end) <= near
+        )
         if same:
             found[column.name] = same
     return found

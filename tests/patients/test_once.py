@@ -90,3 +90,47 @@ def test_no_diagnosis_comes_after_the_patients_end() -> None:
     schema = DIAGNOSES.with_fields(n_public=1500, until="end", constraints=())
     made = DPMarginals(epsilon=2.0, random_state=0).fit(real, schema=schema).sample(1500, random_state=0)
     assert (made["day"] <= made["end"]).all()
+
+
+def test_a_row_of_a_death_stays_the_last() -> None:
+    """A diagnosis in the row of a death that takes this row to its own time."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(600), 4)
+    frame = pd.DataFrame(
+        {"id": who, "day": rng.integers(0, 1000, len(who)), "code": rng.choice([*"abcdef"], 2400)}
+    )
+    frame = frame.sort_values(["id", "day"], ignore_index=True).drop_duplicates(["id", "code"])
+    last = ~frame.duplicated("id", keep="last")
+    frame["died"] = np.where(last & (frame["id"] % 2 == 0), "yes", "no")
+    schema = PatientSchema(
+        unit="id",
+        order="day",
+        most=4,
+        n_public=600,
+        columns=(
+            Column(name="day", kind="integer", lower=0, upper=1000),
+            Column(name="code", kind="categorical", categories=tuple("abcdef"), missing=True),
+            Column(name="died", kind="binary", categories=("no", "yes")),
+        ),
+        once=("code",),
+        terminal=("died",),
+    )
+    made = DPMarginals(epsilon=5.0, random_state=0).fit(frame, schema=schema).sample(1000, random_state=0)
+    assert (made["died"] == "yes").sum() > 200
+    assert not (made["died"].eq("yes") & made.duplicated("id", keep="last")).any()
+    assert (made.groupby("id")["day"].diff().dropna() >= 0).all()
+
+
+def test_a_death_counts_in_a_row_with_a_code_that_came_before() -> None:
+    """A death that is lost since its row repeats a diagnosis."""
+    columns = (
+        Column(name="day", kind="integer", lower=0, upper=9),
+        Column(name="code", kind="categorical", categories=("a", "b")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    )
+    fields = {"unit": "id", "order": "day", "columns": columns, "once": ("code",), "terminal": ("died",)}
+    frame = pd.DataFrame({"id": [1, 1], "day": [1, 5], "code": ["a", "a"], "died": ["no", "yes"]})
+    levels = patient_table(frame, PatientSchema(most=2, **fields))
+    assert levels[["rows", "died"]].to_numpy().tolist() == [[2, "yes"]]
+    with pytest.raises(SchemaError, match="most must be at most 2, the number of categories of 'code'"):
+        PatientSchema(most=3, **fields)

@@ -110,3 +110,32 @@ def test_a_form_that_samples_cannot_have_is_refused() -> None:
     schema = Schema(columns=(column,), n_public=5)
     with pytest.raises(DataError, match="column 'x', row 2: '1,2,3' is not a number in the format"):
         schema.conform(pd.DataFrame({"x": ["1.200,5", "1,2,3"]}))
+
+
+def test_codes_of_a_missing_value_are_read_in_the_format() -> None:
+    """A dose of -9 mg that is a value, and one of 9,999 that moves to the limit."""
+    column = Column(
+        name="x",
+        kind="integer",
+        lower=0,
+        upper=500,
+        format="1,234 mg",
+        missing=True,
+        missing_codes=(-9, 9999),
+    )
+    cells = ["-9 mg", "9,999 mg", "9999", "9", "120 mg"]
+    read = Schema(columns=(column,)).conform(pd.DataFrame({"x": cells})).frame["x"]
+    assert read.isna().tolist() == [True, True, True, False, False]
+
+
+def test_signs_that_look_alike_are_read_alike() -> None:
+    """A blank that does not break, a long minus, and brackets that say minus in accounts."""
+    assert NumberFormat.of("5.2 mg").number("7.1\u00a0mg") == 7.1
+    assert NumberFormat.of("1.234,5").number("\u22122.142,5") == -2142.5
+    assert NumberFormat.of("CHF 1'234.50").number("CHF 1\u2019229.54") == 1229.54
+    with pytest.raises(ValueError, match="format must show a number"):
+        NumberFormat.of("(5)")
+    cells = pd.DataFrame({"x": [f"CHF {v:,.2f}".replace(",", "'") for v in range(900, 1200)], "y": 0})
+    assert "number_marks" in {one.question for one in infer_schema(cells).questions}
+    codes = pd.DataFrame({"code": ["I50", "I21", "E11", "V45"] * 20, "y": [0, 1] * 40})
+    assert "number_marks" not in {one.question for one in infer_schema(codes).questions}

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth import DPMarginals
+from dpsynth import DPMarginals, PatientSchema
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.evaluation.models import check_outcome
 from dpsynth.studies.model import EffectsModel
 from dpsynth.table import Column, Schema, infer_schema
 from dpsynth.table.kinds.time_of_day import seconds_of
+from dpsynth.table.values import numbers_of
 
 SEEN = Column(name="seen", kind="time", lower="00:00", upper="23:59", missing=True)
 DIED = Column(name="died", kind="binary", categories=("no", "yes"))
@@ -79,3 +80,34 @@ def test_bad_times_say_what_to_write() -> None:
         EffectsModel("linear", "seen", ("died",)).check(schema)
     with pytest.raises(InputError, match="outcome 'seen' is a time"):
         check_outcome(schema, "seen")
+
+
+def test_rules_and_codes_read_times_as_people_write_them() -> None:
+    """A rule that counts in seconds where a formula counts in minutes, and midnight in another form kept."""
+    rules = ("seen >= '08:30'", "seen <= left", "left - seen <= 60", "left != '9:00 AM'", "left < 1430")
+    left = SEEN.model_copy(update={"name": "left"})
+    schema = Schema(columns=(SEEN, left), constraints=rules, n_public=5)
+    table = pd.DataFrame({"seen": ["08:30", "08:29", "12:00"], "left": ["09:00", "09:31", "23:50"]})
+    numbers = numbers_of(schema.conform(table).frame)
+    held = [[*rule.truth(numbers)[0]] for rule in schema.rules]
+    assert held == [[1, 0, 1], [1, 1, 1], [1, 0, 0], [0, 1, 1], [1, 1, 0]]
+    coded = Column(**{**SEEN.model_dump(), "missing_codes": ("00:00", "99:99")})
+    cells = ["00:00", "00:00:00", "12:00 AM", datetime.time(0, 0), "99:99", "12:00"]
+    read = Schema(columns=(coded, DIED)).conform(pd.DataFrame({"seen": cells, "died": "no"})).frame
+    assert read["seen"].isna().tolist() == [True] * 5 + [False]
+
+
+def test_times_of_patients_keep_their_unit() -> None:
+    """Times from row to row that are drawn as minutes where seconds are meant."""
+    rng = np.random.default_rng(0)
+    minutes = np.concatenate([[7, 12, 20] for _ in range(400)]) * 60 + rng.integers(0, 60, 1200)
+    words = [f"{m // 60:02}:{m % 60:02}" for m in minutes]
+    frame = pd.DataFrame({"id": np.repeat(np.arange(400), 3), "seen": words, "day": [1, 2, 3] * 400})
+    seen = SEEN.model_copy(update={"missing": False})
+    day = Column(name="day", kind="integer", lower=0, upper=9)
+    for order, columns in (("day", (day, seen)), ("seen", (seen, day))):
+        schema = PatientSchema(unit="id", order=order, most=3, n_public=400, columns=columns)
+        made = DPMarginals(epsilon=30.0, random_state=0).fit(frame, schema=schema).sample(400, random_state=0)
+        drawn = seen.code(made["seen"]) / 60
+        assert abs(np.median(drawn) - np.median(minutes)) < 60
+        assert np.quantile(drawn, 0.95) > 1150 and np.quantile(drawn, 0.05) < 500

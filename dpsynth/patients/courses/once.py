@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsynth.patients.courses.course import ColumnCourse, RowNumbers, RowTable, flat_cells
 from dpsynth.patients.courses.drawing import RowsDrawing
-from dpsynth.patients.series import Floats, Ints, before, packed
+from dpsynth.patients.series import Floats, Ints, before, is_last, packed
 from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.kinds.category import positions
@@ -112,7 +112,8 @@ class OnceCourse(ColumnCourse):
         own = np.take_along_axis(first, np.clip(codes, 0, first.shape[1] - 1), axis=1)
         moves = (codes >= 0) & (codes < first.shape[1]) & ~np.isnan(own)
         ends = np.nanmax(times, axis=1, initial=-np.inf)[:, None]
-        # A patient's terminal row stays the last one.
+        # A patient's terminal row stays where it is, and the last one.
+        moves &= ~(is_last(drawing.count, drawing.most) & drawing.ended[:, None])
         latest = np.where(drawing.ended[:, None], ends, np.inf)
         if (until := self.facts.until) is not None:
             own_end = drawing.of_levels[until.name].code(drawing.levels[until.name])

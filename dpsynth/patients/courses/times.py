@@ -45,17 +45,17 @@ class Times(ColumnCourse):
         end = self.facts.until
         name = "span" if end is None else "left"
         if end is not None:
-            upper = max(upper, end.bounds[1] * end.unit_size)
+            upper = max(upper, end.bounds[1] * end.calendar_unit)
         return (first, length_level(f"{clock.name} {name}", lower, upper, clock.resolution, clock.unit))
 
     def level_values(self, rows: RowNumbers) -> Mapping[str, Any]:
         """In the column's own unit, and in the clock's."""
         column, times, end = self.column, rows.numbers[self.column.name], self.facts.until
         last = np.nanmax(times, axis=1, initial=-np.inf)
-        found = {f"{column.name} first": column.series(times[:, 0] / column.unit_size)}
+        found = {f"{column.name} first": column.series(times[:, 0] / column.calendar_unit)}
         if end is None:
             return found | {f"{column.name} span": np.where(rows.rows > 1, last - times[:, 0], np.nan)}
-        ends = numeric_values(end, rows.patients[end.name]) * end.unit_size
+        ends = numeric_values(end, rows.patients[end.name]) * end.calendar_unit
         return found | {f"{column.name} left": np.maximum(ends - last, 0.0)}
 
     def ends(self, rows: Ints | Floats, level: Callable[[str], Floats]) -> tuple[Floats, Floats]:
@@ -66,10 +66,10 @@ class Times(ColumnCourse):
         column, name, end = self.column, self.column.name, self.facts.until
         lower, upper = column.bounds
         if end is None:
-            span = np.where(rows > 1, level(f"{name} span") / column.unit_size, 0.0)
+            span = np.where(rows > 1, level(f"{name} span") / column.calendar_unit, 0.0)
             first = np.minimum(level(f"{name} first"), upper - span)
             return first, first + span
-        last = level(end.name) - level(f"{name} left") / column.unit_size
+        last = level(end.name) - level(f"{name} left") / column.calendar_unit
         last = np.clip(last, lower, upper)
         first = level(f"{name} first")
         return np.where(rows > 1, np.minimum(first, last), last), last

@@ -88,6 +88,8 @@ class Kind(ABC):
         Unit in which people read differences, and the size of the unit of codes in it.
     rhythm : (float, int) or None
         Length and number of places of the cycle that its values are habitual in, such as hours of the day.
+    natural_limits : frozenset of float
+        Limits that need not come from data where values reach them.
     seconds : int or None
         Seconds in the unit of its numbers, if these are moments of the calendar.
     """
@@ -100,6 +102,7 @@ class Kind(ABC):
     difference_unit: str | None = None
     unit_size: float = 1.0
     rhythm: tuple[float, int] | None = None
+    natural_limits: frozenset[float] = frozenset((0.0,))
     seconds: int | None = None
 
     def __init__(self, name: str) -> None:

@@ -129,6 +129,12 @@ class Number(Kind):
             numbers = np.where(np.isin(numbers, as_stored(code, cells)), code, numbers)
         return numbers
 
+    def without_codes(self, column: Fields, cells: pd.Series) -> pd.Series:
+        if column.format is None or not column.missing_codes:
+            return cells
+        coded = np.isin(self.numbers(column, cells), [float(code) for code in column.missing_codes])
+        return cells.mask(coded, None) if coded.any() else cells
+
     def read(self, column: Fields, cells: pd.Series, present: NDArray[np.bool_]) -> Floats:
         numbers = self.numbers(column, cells)
         form = f" in the format {column.format}" if column.format else ""

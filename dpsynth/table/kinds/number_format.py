@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-_BLANKS = " \u00a0\u202f\u2009"
-#: signs that are written alike
-_ALIKE = ({*_BLANKS}, {"'", "\u2019"})
-_MARKS = rf"[.,'\u2019{_BLANKS}]"
+#: signs that are written alike: blanks, apostrophes and minus signs
+_ALIKE = str.maketrans("\u00a0\u202f\u2009\u2019\u2212", "   '-")
+_MARKS = "[.,' ]"
 _EXAMPLE = re.compile(rf"(?P<before>[^\d.,+-]*)(?P<body>\d(?:\d|{_MARKS}(?=\d))*)(?P<after>[^\d]*)", re.ASCII)
 _SIGNED = re.compile(rf"[+-]?\s*{_EXAMPLE.pattern}", re.ASCII)
 
@@ -41,8 +40,8 @@ class NumberFormat:
         >>> NumberFormat.of("1.234").thousands, NumberFormat.of("0,5 mg").decimal
         ('.', ',')
         """
-        match = _EXAMPLE.fullmatch(example.strip())
-        if match is None:
+        match = _EXAMPLE.fullmatch(example.translate(_ALIKE).strip())
+        if match is None or {*match["before"], *match["after"]} & {*"()"}:
             raise ValueError(
                 "format must show a number as the table writes it, such as 1.234,5 or $1,234.50, got "
                 f"{example!r}"
@@ -69,7 +68,7 @@ class NumberFormat:
         '1.5 mg'
         """
         words = list(words)
-        found = [match for word in words if (match := _SIGNED.fullmatch(word.strip()))]
+        found = [match for word in words if (match := _SIGNED.fullmatch(word.translate(_ALIKE).strip()))]
         if not found:
             return None
         befores, afters = (Counter(match[part].strip() for match in found) for part in ("before", "after"))
@@ -97,9 +96,9 @@ class NumberFormat:
         >>> [form.number(text) for text in ("2.142", "12,25 mg", "-7", "3.5", "1.23,4", "5 kg")]
         [2142.0, 12.25, -7.0, 3.5, None, None]
         """
-        match = _pattern(self).fullmatch(text.strip())
+        plain = text.translate(_ALIKE).strip()
+        match = _pattern(self).fullmatch(plain)
         if match is None:
-            plain = text.strip()
             return float(plain) if _PLAIN.fullmatch(plain) else None
         whole = re.sub(_MARKS, "", match["whole"])
         sign = "-" if "-" in (match["sign"] or "", match["sign2"] or "") else ""
@@ -113,8 +112,7 @@ _PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 def _pattern(form: NumberFormat) -> re.Pattern[str]:
     whole = r"\d+"
     if form.thousands:
-        alike = next((group for group in _ALIKE if form.thousands in group), {form.thousands})
-        whole = rf"\d{{1,3}}(?:[{re.escape(''.join(sorted(alike)))}]\d{{3}})+|\d+"
+        whole = rf"\d{{1,3}}(?:{re.escape(form.thousands)}\d{{3}})+|\d+"
     before, after = (rf"(?:{re.escape(text)})?" if text else "" for text in (form.before, form.after))
     return re.compile(
         rf"(?P<sign>[+-])?\s*{before}\s*(?P<sign2>[+-])?(?P<whole>{whole})"

@@ -26,6 +26,7 @@ class TimeOfDay(Number):
         ("decimals", "special", "scale", "unit", "format", "cycles", "categories", "aliases", "tree"), ""
     )
     default_step = 60.0
+    natural_limits = frozenset((0.0, _DAY - 60.0, _DAY - 1.0))
     written_apart = True
     number_unit = "seconds"
     difference_unit = "minutes"
@@ -60,6 +61,12 @@ class TimeOfDay(Number):
     def numbers(self, column: Fields, cells: pd.Series) -> Floats:
         codes, uniques = distinct_cells(cells)
         return np.array([*(seconds_of(cell) for cell in uniques), np.nan])[codes]
+
+    def without_codes(self, column: Fields, cells: pd.Series) -> pd.Series:
+        if not column.missing_codes:
+            return cells
+        coded = np.isin(self.numbers(column, cells), [*map(seconds_of, column.missing_codes)])
+        return cells.mask(coded, None) if coded.any() else cells
 
     def read(self, column: Fields, cells: pd.Series, present: NDArray[np.bool_]) -> Floats:
         numbers = self.numbers(column, cells)

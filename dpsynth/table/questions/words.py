@@ -22,7 +22,8 @@ _WORD = re.compile(r"[^\d]{1,12}")
 _NUMBERS = 0.4
 _LIMIT = re.compile(r"(?:[<>≤≥~]=?)\s*([+-]?\d+\.?\d*)")
 _MARKED = re.compile(
-    r"[^\w\s.,'’-]{0,2}\s?-?\d[\d.,'’ \u00a0\u202f]*\s?(?:%|[^\W\d_]{1,5}(?:/[^\W\d_]{1,3})?|[^\w\s])?"
+    r"(?:(?:CHF|EUR|USD|GBP|SEK|NOK|DKK|INR|JPY|Rs\.?|kr\.?)\s?|[^\w\s.,'’-]{0,2}\s?)[-−]?"
+    r"\d[\d.,'’ \u00a0\u202f]*\s?(?:%|[^\W\d_]{1,5}(?:/[^\W\d_]{1,3})?|[^\w\s])?"
 )
 _TWO = re.compile(r"\d{1,3}(?:\.\d+)?\s*[/x]\s*\d{1,3}(?:\.\d+)?")
 _SEPARATOR = re.compile(r"\s*[;|]\s*|,\s*(?=[A-Za-z])")
@@ -115,13 +116,14 @@ def _alike(seen: SeenColumn, alike: Callable[[str], object]) -> bool:
 
 def _numbers_with_marks(seen: SeenColumn) -> Iterator[Remark]:
     example = next(filter(_marked, seen.counts))
-    text = "numbers with a unit, a currency or marks between thousands. Are they read as numbers?"
+    text = "numbers with a unit, a currency or marks between thousands. "
     answers: tuple[Answer, ...] = ()
     if (fields := _fields_of(seen)) is not None:
         answers = (
             Answer("numbers", f"as numbers in the format {fields['format']}", fields),
             Answer("words", "as drafted"),
         )
+    text += "Are they read as numbers?" if answers else "Write plain numbers in the table"
     yield Remark(seen.name, "question", text, f"such as {example!r}", "number_marks", answers)
 
 
