@@ -52,6 +52,7 @@ with nullcontext() if atheris is None else atheris.instrument_imports(include=["
     from dpsynth.privacy.events import gaussian_event
     from dpsynth.privacy.ledger import Ledger
     from dpsynth.runs.config import RunConfig
+    from dpsynth.table.dictionaries import read_dictionary
     from dpsynth.table.files import read_table
     from dpsynth.table.inference import infer_schema
     from dpsynth.table.parquet import ParquetTable, read_part
@@ -434,7 +435,11 @@ TARGETS: Mapping[str, Target] = {
         lambda: [model_files()[0]], lambda data, folder: read_model(data, model_files()[1], folder), BY_JSON
     ),
     "model arrays": Target(lambda: [model_files()[1]], read_arrays, arrays_damaged),
-    "sdv": Target(sdv_seeds, read_with("sdv.json", lambda path: Schema.from_sdv(path, sdv_frame())), BY_JSON),
+    "sdv": Target(
+        sdv_seeds,
+        read_with("sdv.json", lambda path: infer_schema(sdv_frame(), dictionary=read_dictionary(path))),
+        BY_JSON,
+    ),
 }
 
 
