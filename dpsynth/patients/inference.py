@@ -313,9 +313,7 @@ class _Drafting:
                     Answer("row", "a value of each row, as drafted"),
                 )
                 asked = Remark(name, "question", text + more, counts, "terminal", answers)
-                self.remarks.append(asked)
-                chosen = self.answered.chosen(asked)
-                self.terminal += [name] if chosen is answers[0] else []
+                self.terminal += [name] if self._asked(asked) == "terminal" else []
 
     def _once(self, frame: pd.DataFrame, names: list[str]) -> None:
         """Ask about categories of which no patient has one twice, although many have several."""
@@ -335,8 +333,11 @@ class _Drafting:
             text = "has no value twice for one patient: is it over_time: once, such as a first diagnosis?"
             counts = f"{several:,} patients have several"
             asked = Remark(name, "question", text, counts, "once", answers)
-            self.remarks.append(asked)
-            self.once += [name] if self.answered.chosen(asked) is answers[0] else []
+            self.once += [name] if self._asked(asked) == "once" else []
+
+    def _asked(self, asked: Remark) -> str | None:
+        """The word that answers a question, None without one."""
+        return _answer(asked, self.remarks, self.answered)
 
     def ordered(self, values: pd.Series) -> np.ndarray:
         """Values that order rows as numbers, equal where they say the same: 7 and 7.0, or one date."""
@@ -439,9 +440,7 @@ class _Drafting:
                     Answer("row", "it changes from row to row"),
                 )
                 counts = f"{changed:,} of {several:,} patients"
-                asked = Remark(str(name), "question", text, counts, "per_patient", answers)
-                self.remarks.append(asked)
-                if self.answered.chosen(asked) is answers[1]:
+                if self._asked(Remark(str(name), "question", text, counts, "per_patient", answers)) == "row":
                     continue
             found.append(str(name))
         return found
@@ -496,9 +495,14 @@ def is_stay(name: str) -> bool:
 def _picked(asked: Remark, columns: Sequence[str], remarks: list[Remark], answered: Answers) -> str:
     """The column that an answer names, the first one without an answer."""
     answers = (Answer(columns[0], "as drafted"), *(Answer(name, "this one") for name in columns[1:]))
-    remarks.append(asked := replace(asked, answers=answers))
+    return _answer(replace(asked, answers=answers), remarks, answered) or columns[0]
+
+
+def _answer(asked: Remark, remarks: list[Remark], answered: Answers) -> str | None:
+    """Ask a question, and return the word that answers it, None without one."""
+    remarks.append(asked)
     chosen = answered.chosen(asked)
-    return chosen.word if chosen else columns[0]
+    return chosen.word if chosen else None
 
 
 def _orders(

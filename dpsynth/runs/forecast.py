@@ -620,11 +620,10 @@ def _of_columns(advice: Sequence[Advice], schema: TableSchema) -> Iterator[Advic
     courses = () if patients is None else patients.courses
     source = {level.name: course.source(level) for course in courses for level in course.levels}
     for each in advice:
-        column = schema.table.column(source.get(each.column, each.column)) if each.column in source else None
-        if column is None:
+        if (name := source.get(each.column)) is None:
             yield each
-        elif column.categories == schema.levels.column(each.column).categories:
-            yield dataclasses.replace(each, column=column.name)
+        elif schema.table.column(name).categories == schema.levels.column(each.column).categories:
+            yield dataclasses.replace(each, column=name)
 
 
 def _coarsened(most: int) -> str:

@@ -134,19 +134,18 @@ def _frame(
     """The rows, the place of each row's patient, and which rows break a rule."""
     schema = model.schema
     links = next(course.columns for course in schema.courses if isinstance(course, Links))
-    places = {name: k for k, name in enumerate(links)}
-    unit = schema.column(schema.order).calendar_unit if schema.timed else 1.0
-    public = (
+    drawing = RowsDrawing(
+        levels,
         schema.levels,
-        schema.most,
-        model.named,
-        model.learned,
-        model.parents,
-        places,
-        schema.terminal,
-        unit,
+        most=schema.most,
+        tables=model.named,
+        learned=model.learned,
+        parents=model.parents,
+        links={name: k for k, name in enumerate(links)},
+        terminal=schema.terminal,
+        time_unit=schema.column(schema.order).calendar_unit if schema.timed else 1.0,
+        rng=rng,
     )
-    drawing = RowsDrawing(levels, *public, rng)
     for course in by_turn(schema.courses):
         course.draw(drawing)
     needed = [column.name for column in schema.variables if not column.missing]

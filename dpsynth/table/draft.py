@@ -124,7 +124,7 @@ def fields_as(values: pd.Series, kind: str, pattern: str | None = None) -> dict[
         whole = bool(np.all(numbers == np.rint(numbers)))
         decimals = None if kind == "integer" else 0 if whole else _decimals(np.unique(numbers))
         return ends if decimals is None else {**ends, "decimals": decimals}
-    words = {spoken(cell): cell for cell in present.unique()}
+    words = {spoken(cell) for cell in present.unique()}
     numbers_only = all(number(word) is not None for word in words)
     return {"categories": tuple(sorted(words, key=lambda w: (float(w) if numbers_only else 0.0, w)))}
 

@@ -461,8 +461,8 @@ def test_a_stay_of_two_patients_is_refused(tmp_path: Path) -> None:
     """A key that gives one patient's values to another."""
     hospital(tmp_path)
     stays = pd.read_csv(tmp_path / "stays.csv")
-    stays.loc[0, "stay_id"] = stays["stay_id"].iloc[-1]
-    stays.to_csv(tmp_path / "stays.csv", index=False)
+    again = stays.iloc[[0]].assign(stay_id=stays["stay_id"].iloc[-1])
+    pd.concat([stays, again]).to_csv(tmp_path / "stays.csv", index=False)
     with pytest.raises(DataError, match=r"stays.csv: stay_id .* stands with two patients"):
         PatientSchema.from_yaml(KEYED).read(tmp_path)
     with pytest.raises(SchemaError, match="key and through belong together"):

@@ -18,7 +18,7 @@ from dpsynth.patients.form import json_schema
 from dpsynth.patients.schema import PatientSchema, read_schema
 from dpsynth.privacy import Ledger
 from dpsynth.table import Column, Schema, infer_schema
-from dpsynth.table.schema import require_reviewed
+from dpsynth.table.schema import TableSchema, require_reviewed
 from dpsynth.table.trees import Tree
 
 FILE = "code,block,chapter\nA1,A,I\nA2,A,I\nB1,B,I\n,,\nC1,C,II\nD1,D,II\n"
@@ -153,16 +153,21 @@ def test_the_form_of_schemas_has_trees() -> None:
     assert all(f'"{name}"' in form for name in ("tree", "prefixes"))
 
 
-def test_the_level_of_a_patient_keeps_the_tree(tmp_path: Path) -> None:
-    """A patient's most frequent diagnosis that is counted without its tree, or a file that is not found."""
-    (tmp_path / "icd.csv").write_text(FILE, encoding="utf-8")
-    (path := tmp_path / "schema.yaml").write_text(
-        "rows: {most: 4, order: day}\nunit: id\nn_public: 500\ncolumns:\n"
+def of_patients(folder: Path) -> TableSchema:
+    """Patients with several diagnoses, the groups of which stand in a file."""
+    (folder / "icd.csv").write_text(FILE, encoding="utf-8")
+    (path := folder / "schema.yaml").write_text(
+        "rows: {most: 3, order: day}\nunit: id\nn_public: 200\ncolumns:\n"
         "- {name: day, kind: integer, lower: 0, upper: 99}\n"
         "- {name: diagnosis, kind: categorical, tree: {file: icd.csv}}\n",
         encoding="utf-8",
     )
-    schema = read_schema(path)
+    return read_schema(path)
+
+
+def test_the_level_of_a_patient_keeps_the_tree(tmp_path: Path) -> None:
+    """A patient's most frequent diagnosis that is counted without its tree, or a file that is not found."""
+    schema = of_patients(tmp_path)
     assert isinstance(schema, PatientSchema)
     level = schema.levels["diagnosis mode"]
     assert level.tree == schema.column("diagnosis").tree and groups(level) == groups(
@@ -172,14 +177,7 @@ def test_the_level_of_a_patient_keeps_the_tree(tmp_path: Path) -> None:
 
 def test_a_model_of_patients_keeps_the_tree(tmp_path: Path) -> None:
     """A tree that a saved model cannot hold, or codes of no patient."""
-    (tmp_path / "icd.csv").write_text(FILE, encoding="utf-8")
-    (path := tmp_path / "schema.yaml").write_text(
-        "rows: {most: 3, order: day}\nunit: id\nn_public: 200\ncolumns:\n"
-        "- {name: day, kind: integer, lower: 0, upper: 99}\n"
-        "- {name: diagnosis, kind: categorical, tree: {file: icd.csv}}\n",
-        encoding="utf-8",
-    )
-    schema, rng = read_schema(path), np.random.default_rng(0)
+    schema, rng = of_patients(tmp_path), np.random.default_rng(0)
     codes = schema.column("diagnosis").categories
     rows = {
         "id": np.repeat(np.arange(200), 2),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpsynth.errors import InputError, SchemaError
+from dpsynth.errors import DataError, InputError, SchemaError
+from dpsynth.files.storage import read_json
 from dpsynth.table.answers import changed
 from dpsynth.table.cells import spoken
 from dpsynth.table.column import Column
@@ -20,6 +22,16 @@ from dpsynth.table.remarks import LeftOut, Remark
 
 #: fields of a column that are lists
 _LISTS = ("categories", "special", "missing_codes", "aliases")
+
+
+def json_of(path: Path) -> Any:
+    """Content of a JSON file, None of any other."""
+    if path.suffix.lower() != ".json":
+        return None
+    try:
+        return read_json(path)
+    except DataError:
+        return None
 
 
 @dataclass(frozen=True)

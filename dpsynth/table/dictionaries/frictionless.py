@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpsynth.errors import DataError, InputError
-from dpsynth.files.storage import read_json
-from dpsynth.table.dictionaries.dictionary import Dictionary, Variable
+from dpsynth.errors import InputError
+from dpsynth.table.dictionaries.dictionary import Dictionary, Variable, json_of
 
 _KINDS = {
     "integer": "integer",
@@ -21,12 +20,7 @@ _KINDS = {
 
 def read_frictionless(path: Path) -> Dictionary | None:
     """The dictionary of a Table Schema, or of a package with one table. None for other files."""
-    if path.suffix.lower() != ".json":
-        return None
-    try:
-        held = read_json(path)
-    except DataError:
-        return None
+    held = json_of(path)
     tables = held.get("resources") if isinstance(held, Mapping) else None
     if isinstance(tables, list):
         described = [

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.checks import few
-from dpsynth.errors import DataError, InputError
-from dpsynth.files.storage import read_json
-from dpsynth.table.dictionaries.dictionary import Dictionary, Variable
+from dpsynth.errors import InputError
+from dpsynth.table.dictionaries.dictionary import Dictionary, Variable, json_of
 
 _KINDS = ("numerical", "categorical", "ordinal", "boolean", "datetime")
 _KEYS = ("primary_key", "alternate_keys", "sequence_key", "sequence_index")
@@ -24,12 +23,7 @@ _TIMED = ("%H", "%I", "%T", "%X", "%c")
 
 def read_sdv(path: Path) -> Dictionary | None:
     """The dictionary of SDV's metadata. None for other files. InputError if it describes several tables."""
-    if path.suffix.lower() != ".json":
-        return None
-    try:
-        held = read_json(path)
-    except DataError:
-        return None
+    held = json_of(path)
     if isinstance(held, Mapping) and isinstance(held.get("tables"), Mapping):
         tables = held["tables"]
         if len(tables) != 1:
