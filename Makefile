@@ -29,7 +29,7 @@ $(VENV)/.installed-test: $(BIN)/python pyproject.toml
 
 demo: $(VENV)/.installed
 	rm -rf runs/demo runs/demo.ledger  # the table is public: nobody's privacy was spent on an earlier demo
-	$(BIN)/dpsynth run randhie --out runs/demo
+	$(BIN)/dpsynth run support2 --out runs/demo
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

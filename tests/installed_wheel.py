@@ -39,10 +39,10 @@ def main() -> None:
     assert "differentially private" in printed.getvalue()
     assert "tensorflow" not in sys.modules, "the default fit has loaded TensorFlow"
 
-    assert "randhie" in program("run", "no_such_name", "--out", "none", status=2)
+    assert "support2" in program("run", "no_such_name", "--out", "none", status=2)
     assert "breast_cancer" in program("data")
     assert "flchain-mortality" in program("replication")
-    program("run", "randhie", "--no-evaluate", "--out", "demo")
+    program("run", "support2", "--no-evaluate", "--out", "demo")
     assert {"synthetic.csv", "ledger.json", "model", "report.html"} <= {
         p.name for p in Path("demo").iterdir()
     }

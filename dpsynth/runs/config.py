@@ -266,7 +266,7 @@ class RunConfig(OptionGroup):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RunConfig:
-        """Read a YAML file, or a configuration of the package by its name, such as ``randhie``.
+        """Read a YAML file, or a configuration of the package by its name, such as ``support2``.
 
         The message of a ConfigError starts with what was given.
         """

@@ -33,7 +33,7 @@ RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
 
 def plan_run(
     file: Annotated[
-        Path, Argument(help="YAML file of a reviewed schema or of a run, or a name such as randhie.")
+        Path, Argument(help="YAML file of a reviewed schema or of a run, or a name such as support2.")
     ],
     records: Annotated[
         int | None, Option(help="Records in the table, of which a part trains. Default: n_public.")
@@ -109,7 +109,7 @@ def _write(found: BudgetPlan, folder: Path) -> None:
 def run_configuration(
     context: Context,
     out: Annotated[Path, Option(help="Folder to write.")],
-    config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as randhie.")] = None,
+    config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as support2.")] = None,
     data: Annotated[Path | None, Option(help="CSV or Parquet file: a run without a YAML file.")] = None,
     schema: Annotated[Path | None, Option(help="YAML file of the schema of --data.")] = None,
     dataset: console.DatasetOption = None,
