@@ -487,7 +487,7 @@ def attempts_section(report: RunReport) -> Section:
             cells = tuple(_short_row(a, report.attempts) for a in rows[:_MOST])
             header = ("attack", "reached", "control", "bound")
             # one table is in full view, that of real records if there is one
-            blocks.append(TableBlock(caption, header, cells, bool(blocks), narrow=True, internal=internal))
+            blocks.append(TableBlock(caption, header, cells, bool(blocks), phone="narrow", internal=internal))
     if blocks:
         what = "right guesses beyond the control" if chosen[0].measure in _EXCESS else "see the attack's name"
         blocks = [paragraph(report.say("attempts", reached=what, passed=words.PASSED)), *blocks]

@@ -346,7 +346,8 @@ def _grid(frame: pd.DataFrame, differences: pd.DataFrame | None, counted: Counte
     caption = "Table 1" if group is None else f"Table 1 of the {counted} with {group}"
     internal = any_confidential(frame, *([] if differences is None else [differences]))
     status = MARK if internal else None
-    return table(caption, header, rows, status=status, folded=True if group is not None else None)
+    made = table(caption, header, rows, status=status, folded=True if group is not None else None)
+    return replace(made, phone="cards")
 
 
 def _lines(sides: list[list[Any]], records: list[int]) -> Iterator[tuple[str, list[str]]]:
