@@ -64,7 +64,7 @@ def fit(
     if (epsilon is None and risk is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.runs.spending import ledger_of_run
-    from dpsynth.synthesis.check_inputs import check_options
+    from dpsynth.synthesis.check_inputs import check_options, check_place
     from dpsynth.synthesis.fit import cost_of
     from dpsynth.synthesis.generators import estimator
     from dpsynth.synthesis.parts.studies import Studies
@@ -83,6 +83,7 @@ def fit(
         model = kind(epsilon, delta, **given)
         options = model.validate()
         check_options(known, options, also)
+        check_place(options)
         _announce(data, options, known, also)
         with (
             ledger_of_run(None, cost_of(known, options), out, say=console.say) as ledger,
