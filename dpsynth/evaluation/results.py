@@ -15,12 +15,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import pandas as pd
 
-from dpsynth.checks import Counted
+from dpsynth.checks import Counted, few
 from dpsynth.errors import CONFIDENTIAL, InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.text import html_folded, html_lines, html_table, inert, text_table
@@ -223,11 +224,13 @@ class Evaluation:
         return isinstance(other, Evaluation) and self.to_dict() == other.to_dict()
 
     def __getitem__(self, name: str) -> Measure:
-        """Return the measure of that name. Raise KeyError naming those there are."""
+        """Return the measure of that name. Raise KeyError naming some that are there, alike ones first."""
         for measure in self.measures:
             if measure.name == name:
                 return measure
-        raise KeyError(f"no measure {name!r}. There are: {', '.join(m.name for m in self.measures)}")
+        names = [measure.name for measure in self.measures]
+        alike = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        raise KeyError(f"no measure {name!r}. There are: {few(dict.fromkeys([*alike, *names]))}")
 
     @property
     def counted(self) -> Counted:
