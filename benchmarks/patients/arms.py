@@ -150,6 +150,64 @@ def relational(environments: Environments, slots: int, first: int | None = None)
     return arm
 
 
+#: cells of a number that may be missing, as many as flexsynth makes of any other
+CELLS = 12
+
+
+def markov(rscript: str, companions: int = 0) -> Arm:
+    """flexsynth's chain of rows: the values of one depend on those of the row before.
+
+    It has no missing values and cuts numbers into cells of one width. In its favour a time is the logarithm
+    of the days since the row before, and a number that may be missing has a cell of its own for that.
+    """
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        rows = rows.sort_values([schema.unit, schema.order], ignore_index=True)
+        table = Schema(columns=schema.columns)
+        numbers = as_numbers(table.conform(rows[list(table.names)]).frame, table)
+        names = dict(zip(schema.names, numbers.columns, strict=True))
+        time = names[schema.order] if schema.timed else None
+        facts = {facts["name"]: facts for facts in public_facts(table)}
+        per_patient = {names[name] for name in schema.per_patient}
+        columns, cut = [], {}
+        for name, fact in facts.items():
+            known = {"name": name, "per_patient": name in per_patient}
+            if name == time:
+                steps = numbers[name].groupby(rows[schema.unit]).diff().fillna(numbers[name])
+                numbers[name] = np.log1p(steps - fact["lower"])
+                known |= {"lower": 0.0, "upper": float(np.log1p(fact["upper"] - fact["lower"]))}
+            elif "size" not in fact and fact["missing"]:
+                cut[name] = np.linspace(fact["lower"], fact["upper"], CELLS + 1)
+                cells = np.clip(np.searchsorted(cut[name], numbers[name], side="right") - 1, 0, CELLS - 1)
+                numbers[name] = np.where(numbers[name].isna(), CELLS, cells)
+                known["size"] = CELLS + 1
+            elif "size" in fact:
+                known["size"] = fact["size"] + fact["missing"]
+                numbers[name] = numbers[name].fillna(fact["size"])
+            else:
+                known |= {"lower": fact["lower"], "upper": fact["upper"]}
+            columns.append(known)
+        numbers["unit"] = rows[schema.unit].to_numpy()
+        numbers["row"] = rows.groupby(schema.unit).cumcount() + 1
+        task = {"epsilon": epsilon, "delta": DELTA, "seed": seed, "columns": columns}
+        task["options"] = {"most": schema.most, "companions": companions}
+        made = _fitted(rscript, "fit_flexsynth.R", task, numbers)
+        for name, edges in cut.items():
+            cells = made[name].clip(upper=CELLS - 1).to_numpy(dtype=int)
+            within = rng.uniform(edges[cells], edges[cells + 1])
+            made[name] = np.where(made[name] == CELLS, np.nan, within)
+        for name, fact in facts.items():
+            if "size" in fact and fact["missing"]:
+                made[name] = made[name].where(made[name] < fact["size"])
+        if time:
+            made[time] = np.expm1(made[time]).groupby(made["unit"]).cumsum() + facts[time]["lower"]
+        long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        return long if schema.timed else long.assign(**{schema.order: made["row"]})
+
+    return arm
+
+
 def _python(environments: Environments, name: str) -> str:
     python = environments[name].python
     if python is None:
