@@ -162,50 +162,55 @@ def markov(rscript: str, companions: int = 0) -> Arm:
     """
 
     def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
-        rng = np.random.default_rng(seed)
         rows = rows.sort_values([schema.unit, schema.order], ignore_index=True)
         table = Schema(columns=schema.columns)
+        facts = public_facts(table)
+        time = schema.names.index(schema.order) if schema.timed else None
         numbers = as_numbers(table.conform(rows[list(table.names)]).frame, table)
-        names = dict(zip(schema.names, numbers.columns, strict=True))
-        time = names[schema.order] if schema.timed else None
-        facts = {facts["name"]: facts for facts in public_facts(table)}
-        per_patient = {names[name] for name in schema.per_patient}
-        columns, cut = [], {}
-        for name, fact in facts.items():
-            known = {"name": name, "per_patient": name in per_patient}
-            if name == time:
-                steps = numbers[name].groupby(rows[schema.unit]).diff().fillna(numbers[name])
-                numbers[name] = np.log1p(steps - fact["lower"])
-                known |= {"lower": 0.0, "upper": float(np.log1p(fact["upper"] - fact["lower"]))}
-            elif "size" not in fact and fact["missing"]:
-                cut[name] = np.linspace(fact["lower"], fact["upper"], CELLS + 1)
-                cells = np.clip(np.searchsorted(cut[name], numbers[name], side="right") - 1, 0, CELLS - 1)
-                numbers[name] = np.where(numbers[name].isna(), CELLS, cells)
-                known["size"] = CELLS + 1
-            elif "size" in fact:
-                known["size"] = fact["size"] + fact["missing"]
-                numbers[name] = numbers[name].fillna(fact["size"])
-            else:
-                known |= {"lower": fact["lower"], "upper": fact["upper"]}
-            columns.append(known)
+        if time is not None:
+            since = numbers.iloc[:, time].groupby(rows[schema.unit]).diff().fillna(numbers.iloc[:, time])
+            numbers.isetitem(time, np.log1p(since - facts[time]["lower"]))
+            longest = float(np.log1p(facts[time]["upper"] - facts[time]["lower"]))
+            facts[time] = facts[time] | {"lower": 0.0, "upper": longest}
+        columns = []
+        for fact, name in zip(facts, schema.names, strict=True):
+            numbers[fact["name"]], known = _without_missing(numbers[fact["name"]], fact)
+            columns.append(known | {"name": fact["name"], "per_patient": name in schema.per_patient})
         numbers["unit"] = rows[schema.unit].to_numpy()
         numbers["row"] = rows.groupby(schema.unit).cumcount() + 1
         task = {"epsilon": epsilon, "delta": DELTA, "seed": seed, "columns": columns}
         task["options"] = {"most": schema.most, "companions": companions}
         made = _fitted(rscript, "fit_flexsynth.R", task, numbers)
-        for name, edges in cut.items():
-            cells = made[name].clip(upper=CELLS - 1).to_numpy(dtype=int)
-            within = rng.uniform(edges[cells], edges[cells + 1])
-            made[name] = np.where(made[name] == CELLS, np.nan, within)
-        for name, fact in facts.items():
-            if "size" in fact and fact["missing"]:
-                made[name] = made[name].where(made[name] < fact["size"])
-        if time:
-            made[time] = np.expm1(made[time]).groupby(made["unit"]).cumsum() + facts[time]["lower"]
+        rng = np.random.default_rng(seed)
+        for fact in facts:
+            made[fact["name"]] = _with_missing(made[fact["name"]], fact, rng)
+        if time is not None:
+            name, start = facts[time]["name"], schema.columns[time].lower
+            made[name] = np.expm1(made[name]).groupby(made["unit"]).cumsum() + start
         long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
         return long if schema.timed else long.assign(**{schema.order: made["row"]})
 
     return arm
+
+
+def _without_missing(values: pd.Series, fact: dict) -> tuple[pd.Series, dict]:
+    """Codes of categories and of cells, the last of them for no value, or numbers that are always there."""
+    if "size" in fact:
+        return values.fillna(fact["size"]), {"size": fact["size"] + fact["missing"]}
+    if not fact["missing"]:
+        return values, {"lower": fact["lower"], "upper": fact["upper"]}
+    cells = (values - fact["lower"]) / (fact["upper"] - fact["lower"]) * CELLS
+    return np.floor(cells).clip(0, CELLS - 1).fillna(CELLS), {"size": CELLS + 1}
+
+
+def _with_missing(values: pd.Series, fact: dict, rng: np.random.Generator) -> pd.Series:
+    """The inverse of :func:`_without_missing`, with a random number of each cell."""
+    if not fact["missing"]:
+        return values
+    if "size" in fact:
+        return values.where(values < fact["size"])
+    within = (values + rng.random(len(values))) / CELLS
+    return (fact["lower"] + within * (fact["upper"] - fact["lower"])).where(values < CELLS)
 
 
 def _python(environments: Environments, name: str) -> str:
