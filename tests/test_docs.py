@@ -178,8 +178,8 @@ GUIDES = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.
 def test_the_list_of_pages_for_programs_is_that_of_the_site():
     """Catches a page that docs/llms.txt does not name, names elsewhere or under an old title."""
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
-    pages = [(title, to) for part in nav for one in part.values() for title, to in named(one, *part)]
-    of_site = [(title, re.sub(r"\.(md|ipynb)$", ".html", to)) for title, to in pages]
+    listed = [(title, to) for part in nav for one in part.values() for title, to in named(one, *part)]
+    of_site = [(title, re.sub(r"\.(md|ipynb)$", ".html", to)) for title, to in listed]
     text = (DOCS / "llms.txt").read_text("utf-8")
     assert re.findall(r"^- \[(.+)\]\((.+)\): \S", text, re.MULTILINE) == of_site
     headings = re.findall("^## (.+)$", text, re.MULTILINE)
