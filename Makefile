@@ -4,7 +4,9 @@
 # make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
 # make test-numpy2   nine fits and the quick tests of arithmetic, without TensorFlow Privacy, as Python 3.12 has it
 # make docs   builds the site, site/index.html; a warning is an error
-# make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
+# make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment without TensorFlow
+# make dist    the same, with the versions that were tried (requirements.lock) and a software bill of materials
+#              (CycloneDX, sbom.cdx.json) beside them in dist/
 # make audit   asks PyPI about known vulnerabilities of what is installed (pip-audit)
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
 # make mutants-changed   40 mutants of the rooms that have changed since that table, each commit others
@@ -14,7 +16,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, not by each of the many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
+.PHONY: demo test test-slow search test-numpy2 docs wheel dist audit mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -29,7 +31,7 @@ $(VENV)/.installed-test: $(BIN)/python pyproject.toml
 
 demo: $(VENV)/.installed
 	rm -rf runs/demo runs/demo.ledger  # the table is public: nobody's privacy was spent on an earlier demo
-	$(BIN)/dpsynth run randhie --out runs/demo
+	$(BIN)/dpsynth run support2 --out runs/demo
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -73,8 +75,15 @@ wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	$(BIN)/python -m build > /dev/null
 	$(PYTHON) -m venv --clear $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-light.txt
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(VENV)-wheel/bin/python tests/installed_wheel.py
+
+dist: wheel
+	$(VENV)-wheel/bin/python -m pip freeze --disable-pip-version-check --exclude dpsynth-health > dist/requirements.lock
+	$(PYTHON) -m venv --clear $(VENV)-sbom
+	$(VENV)-sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	$(VENV)-sbom/bin/cyclonedx-py environment --output-file dist/sbom.cdx.json $(VENV)-wheel/bin/python
 
 audit: $(VENV)/.installed
 	$(PYTHON) -m venv $(VENV)-audit
@@ -88,4 +97,4 @@ mutants-changed: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --changed --most 40
 
 clean:
-	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel $(VENV)-audit build dist site runs *.egg-info
+	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel $(VENV)-sbom $(VENV)-audit build dist site runs *.egg-info

@@ -6,7 +6,10 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
+
+from dpsynth.errors import InputError
 
 
 def first_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -33,10 +36,15 @@ def load_tensorflow_quietly() -> None:
     """Import TensorFlow and look for GPUs with the process's error output turned away meanwhile.
 
     The messages are written by C++ code to the file descriptor, past Python's ``sys.stderr``. Does nothing
-    where TensorFlow has been imported already.
+    where TensorFlow has been imported already. Raises InputError where it is not installed.
     """
     if "tensorflow" in sys.modules:
         return
+    if find_spec("tensorflow") is None:
+        raise InputError(
+            "generators wgan-gp and matching need TensorFlow, which is not installed: pip install tensorflow. "
+            "Or use generator marginals (DPMarginals), which works without it"
+        )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)

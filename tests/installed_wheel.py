@@ -13,6 +13,7 @@ import sys
 import tempfile
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 README = Path(__file__).resolve().parents[1] / "README.md"
@@ -37,12 +38,16 @@ def main() -> None:
     with redirect_stdout(io.StringIO()) as printed:
         exec(compile(tour, "README.md", "exec"), {})
     assert "differentially private" in printed.getvalue()
-    assert "tensorflow" not in sys.modules, "the default fit has loaded TensorFlow"
+    assert find_spec("tensorflow") is None, "this environment was to be without TensorFlow"
+    said = program(
+        "fit", "--dataset", "support2", "--epsilon", "3", "--generator", "wgan-gp", "--out", "m", status=2
+    )
+    assert "pip install tensorflow" in said and not Path("m.ledger").exists()
 
-    assert "randhie" in program("run", "no_such_name", "--out", "none", status=2)
+    assert "support2" in program("run", "no_such_name", "--out", "none", status=2)
     assert "breast_cancer" in program("data")
     assert "flchain-mortality" in program("replication")
-    program("run", "randhie", "--no-evaluate", "--out", "demo")
+    program("run", "support2", "--no-evaluate", "--out", "demo")
     assert {"synthetic.csv", "ledger.json", "model", "report.html"} <= {
         p.name for p in Path("demo").iterdir()
     }

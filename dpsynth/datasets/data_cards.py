@@ -86,10 +86,11 @@ class Card(BaseModel):
         Page on which the licence can be read, or is signed.
     credentials : bool
         Whether the file is given to persons only, who sign for it on ``licence_page``.
-    source : {"file", "scikit-learn", "statsmodels"}
-        A CSV file of the data folder, or the package that carries the data set.
+    source : {"file", "dpsynth", "scikit-learn", "statsmodels"}
+        A CSV file of the data folder, or the package that carries the data set. This one carries a CSV file
+        beside the card.
     file : str
-        Its name: a CSV file's within the data folder, scikit-learn's ``load_<file>`` or the module
+        Its name: a CSV file's within its folder, scikit-learn's ``load_<file>`` or the module
         ``statsmodels.datasets.<file>``.
     sha256 : str
         Checksum of the file's bytes. For a package: of the values (float64, then scikit-learn's int64
@@ -125,7 +126,7 @@ class Card(BaseModel):
     licence: str
     licence_page: str | None = None
     credentials: bool = False
-    source: Literal["file", "scikit-learn", "statsmodels"] = "file"
+    source: Literal["file", "dpsynth", "scikit-learn", "statsmodels"] = "file"
     file: Annotated[str, AfterValidator(file_name)]
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bounds: str

@@ -1,8 +1,8 @@
 """The files of data sets: found, checked, downloaded, and made into tables.
 
-Files are not part of the package. They are looked for in the folder that the environment variable
-``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data NAME --fetch`` puts them. Their
-checksum must be the card's.
+A file that comes with the package lies beside its card. Others are looked for in the folder that the
+environment variable ``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data NAME --fetch``
+puts them. Their checksum must be the card's.
 
 The card says what is done to the file's records before they are a table. It may name a preparation
 (:mod:`dpsynth.datasets.preparations`), renames, recodes, and constants in place of missing values. These
@@ -18,14 +18,14 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
-from importlib import import_module
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.datasets.data_cards import Card, card, credentials_needed
+from dpsynth.datasets.data_cards import Card, card, cards_folder, credentials_needed
 from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, InputError, RunError
@@ -106,10 +106,17 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     ((569, 31), 'diagnosis', 569)
     """
     found = card(name)
-    if found.source != "file":
-        read = _from_scikit_learn if found.source == "scikit-learn" else _from_statsmodels
-        return table_of(found, read(found))
-    path = require_file(found, data_dir)
+    if found.source in _PACKAGES:
+        return table_of(found, _PACKAGES[found.source](found))
+    if found.source == "dpsynth":
+        with resources.as_file(cards_folder() / found.file) as shipped:
+            check_digest(found, sha256(shipped), str(shipped))
+            return _read(found, shipped)
+    return _read(found, require_file(found, data_dir))
+
+
+def _read(found: Card, path: Path) -> Table:
+    """Read a CSV file."""
     with reading(path):
         # under the file's names, so that a declared word such as ``NA`` is read as one
         columns = [found.table[name].model_copy(update={"name": s}) for name, s in found.sources.items()]
@@ -129,7 +136,7 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
             made = PREPARATIONS[found.preparation](raw)
         except DataError as problem:
             raise DataError(f"{what}: {problem}") from None
-    absent = [source for source in (*found.leaking, *found.sources.values()) if source not in made.columns]
+    absent = [source for source in found.sources.values() if source not in made.columns]
     if absent:
         raise DataError(f"{what}: the column {absent[0]!r} that data set {found.name!r} needs is absent")
     chosen = pd.DataFrame({name: made[source] for name, source in found.sources.items()})
@@ -168,6 +175,9 @@ def _from_statsmodels(found: Card) -> pd.DataFrame:
     digest = hashlib.sha256(frame.to_numpy(dtype="<f8").tobytes()).hexdigest()
     check_digest(found, digest, f"statsmodels' datasets.{found.file}")
     return frame.astype(np.float64)
+
+
+_PACKAGES = {"scikit-learn": _from_scikit_learn, "statsmodels": _from_statsmodels}
 
 
 # ------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import Counted
 from dpsynth.evaluation.discriminator import separate_single_columns
-from dpsynth.evaluation.estimates import Clustered, Estimate, quantile, share_difference
+from dpsynth.evaluation.estimates import FEWEST, Clustered, Estimate, quantile, share_difference
 from dpsynth.evaluation.results import Findings, Measure, Row
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
@@ -78,7 +78,8 @@ def column_tails(
     Each row has a number of both tables (``real``, ``synthetic``), and the measure that compares them with
     its ``value`` and interval. These are None if real values do not vary. A point mass is the share of
     present values at one value (``at``), the largest difference first. ``few``: a table has too few records
-    for an end of the interval, which then is the public bound. An ordinal column has point masses only.
+    for an end of the interval, which then is the public bound, or fewer than FEWEST real ones have a value,
+    and there is no interval. An ordinal column has point masses only.
 
     ``unit``: a column of both tables that numbers the patient of each row. By default rows are independent.
 
@@ -98,6 +99,8 @@ def column_tails(
             rows += _means(a, b, column, level)
             rows += (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
         rows += _masses(a, b, column, level)
+        if a.units < FEWEST:
+            rows = [{**row, "lower": None, "upper": None, "few": True} for row in rows]
         found += ({"column": column.name, "unit": column.shown_unit, **row} for row in rows)
     return found
 

@@ -340,8 +340,8 @@ def calibrate(
             f"the budget, {target}, is exceeded even without the calibrated noise: the other "
             f"events alone cost {rest:.6g} of {target.goal:.6g}"
         )
-    coarse, slope = _smallest(lambda z: cost(z, _COARSENESS), goal, start, rtol, slope=-1.0)
-    return _smallest(cost, goal, coarse, rtol, slope)[0]
+    coarse, slope = least_noise(lambda z: cost(z, _COARSENESS), goal, start, rtol, slope=-1.0)
+    return least_noise(cost, goal, coarse, rtol, slope)[0]
 
 
 def calibrate_training(
@@ -386,7 +386,7 @@ def _central_limit(target: Target, sampling_prob: float, steps: int) -> float:
     return min(max(multiplier, _SMALLEST), _LARGEST)
 
 
-def _smallest(
+def least_noise(
     cost: Callable[[float], float], goal: float, start: float, rtol: float, slope: float
 ) -> tuple[float, float]:
     """Smallest z with ``cost(z) <= goal`` to ``rtol``, by a bracketed secant, and the last slope.

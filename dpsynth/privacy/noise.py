@@ -104,24 +104,29 @@ def _repeated(
     squared: bool = False,
 ) -> Ints:
     """The candidates that succeed in all of so many trials, in their order."""
-    turn, kept = 0, np.ones(len(times), dtype=bool)
-    due = alive[times[alive] > turn]
-    while len(due):
-        succeeded = _exponential(numerator[due], denominator, rng, squared=squared)
-        kept[due[~succeeded]] = False
-        turn += 1
-        due = due[succeeded & (times[due] > turn)]
-    return alive[kept[alive]]
+    due = times[alive]
+    owner = np.repeat(np.arange(len(alive)), due)
+    failed = ~_exponential(numerator[alive][owner], denominator, rng, squared=squared)
+    kept = np.ones(len(alive), dtype=bool)
+    kept[owner[failed]] = False
+    return alive[kept]
 
 
 def geometric(size: int, rng: np.random.Generator) -> Ints:
-    """How many trials of probability exp(-1) succeed before the first that fails, shape (size,)."""
-    count = np.zeros(size, np.int64)
-    alive = np.arange(size)
-    while len(alive):
-        alive = alive[_exponential(np.ones(len(alive), np.int64), 1, rng)]
-        count[alive] += 1
-    return count
+    """How many trials of probability exp(-1) succeed before the first that fails, shape (size,).
+
+    The trials are one sequence, which its failures cut into runs.
+    """
+    found, done, begun = np.zeros(size, np.int64), 0, 0
+    while done < size:
+        trials = _exponential(np.ones(int(1.6 * (size - done)) + 16, np.int64), 1, rng)
+        failures = np.flatnonzero(~trials)
+        runs = np.diff(failures, prepend=-1)[: size - done] - 1
+        runs[:1] += begun
+        found[done : done + len(runs)] = runs
+        done += len(runs)
+        begun = len(trials) - 1 - failures[-1] if len(failures) else begun + len(trials)
+    return found
 
 
 def _exponential(

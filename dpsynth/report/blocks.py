@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.report.plots import Plot
@@ -115,8 +115,9 @@ class TableBlock:
     """A table.
 
     ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
-    names it. A ``folded`` table is shown only on demand. A ``narrow`` one fits a phone. ``internal`` marks
-    all of its numbers at once.
+    names it. A ``folded`` table is shown only on demand. ``internal`` marks all of its numbers at once.
+    ``phone``: on one, a wide table scrolls, a ``narrow`` one fits, and rows of ``cards`` stand one below the
+    other, each number with the name of its column.
     """
 
     kind: ClassVar[str] = "grid"
@@ -124,7 +125,7 @@ class TableBlock:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     folded: bool = False
-    narrow: bool = False
+    phone: Literal["scroll", "narrow", "cards"] = "scroll"
     internal: bool = False
 
 
@@ -132,12 +133,14 @@ class TableBlock:
 class Plots:
     """Figures side by side, as many in a row as there is room for.
 
-    If ``folded`` is not empty, they are shown only on demand, under these words.
+    If ``folded`` is not empty, they are shown only on demand, under these words. Of ``small`` ones, four have
+    room beside each other.
     """
 
     kind: ClassVar[str] = "plots"
     plots: tuple[Plot, ...]
     folded: str = ""
+    small: bool = False
 
 
 Block = Paragraph | Heading | Bullets | Facts | Code | TableBlock | Plots | Items | Lists

@@ -16,6 +16,7 @@ from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
 from dpsynth.report import blocks, privacy, quality, training
 from dpsynth.report.blocks import Section, column_tables, divided, home, measure_tables
+from dpsynth.report.overview import overview_section
 from dpsynth.report.run_report import RunReport
 
 if TYPE_CHECKING:
@@ -153,12 +154,14 @@ def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
 
 #: the page before the folds, by anchor, and what makes each part
 PARTS: dict[str, Callable[[RunReport], Section | None]] = {
+    "overview": overview_section,
     "guarantee": privacy.guarantee_section,
     "attempts": privacy.attempts_section,
     "table-one": lambda report: divided(quality.table_one_section(report))[0],
     "utility": quality.uses_section,
     "over-time": lambda report: divided(quality.over_time_section(report))[0],
     "subgroups": lambda report: divided(quality.subgroup_section(report))[0],
+    "training": training.training_section,
     "limits": privacy.limits_section,
 }
 
@@ -187,7 +190,6 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
         quality.replication_section(report),
         quality.similarity_section(report),
         quality.closeness_section(report),
-        training.training_section(report),
         _others(report.measured),
         privacy.card_section(report),
         privacy.glossary_section(report, internal=internal),

@@ -96,15 +96,17 @@ def line(number: int) -> Look:
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
 
 
-def panels(columns: int = 1, *, rows: int = 1, width: float = 3.4, height: float = 2.8) -> list[Axes]:
+def panels(
+    columns: int = 1, *, rows: int = 1, width: float = 3.4, height: float = 2.8, sharex: bool = True
+) -> list[Axes]:
     """Return the axes of a new figure, side by side, or in rows that share their horizontal axis.
 
-    ``width`` is inches of one panel, ``height`` of all rows.
+    ``width`` is inches of one panel, ``height`` of all rows. ``sharex``: whether rows share it.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height), layout="constrained")
-    return list(figure.subplots(rows, columns, squeeze=False, sharex="col").flat)
+    return list(figure.subplots(rows, columns, squeeze=False, sharex="col" if sharex else False).flat)
 
 
 def finished(

@@ -29,6 +29,7 @@ from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Profile, meanings, percent
 from dpsynth.privacy.profile import measures_of as ledger_measures
 from dpsynth.privacy.release import CountRelease
+from dpsynth.privacy.risk import RiskLimit
 from dpsynth.privacy.stages import Summary
 from dpsynth.report import words
 from dpsynth.report.blocks import (
@@ -137,7 +138,7 @@ def guarantee_section(report: RunReport) -> Section:
     elif not guarantee.private:
         blocks.append(paragraph(report.say("nothing guaranteed")))
     else:
-        blocks.append(Facts(promises(guarantee, profile)))
+        blocks.append(Facts((*_asked(report, profile), *promises(guarantee, profile))))
         blocks += [paragraph(*_loose(report))] if _loose(report) else []
     if guarantee is not None and guarantee.excluded:
         left_out = tuple(Sentence(reason) for reason in guarantee.excluded)
@@ -147,6 +148,16 @@ def guarantee_section(report: RunReport) -> Section:
     weak = [v for v in report.findings if v.rests_on == ("ledger",) and v.code == "weak_guarantee"]
     blocks += [Items(items(weak))] if weak else []
     return Section("guarantee", "Guarantee", tuple(blocks), ("ledger",))
+
+
+def _asked(report: RunReport, profile: Profile) -> tuple[tuple[str, Sentence], ...]:
+    """The risk for which epsilon was chosen, as a fact."""
+    asked = report.config.get("risk")
+    if not isinstance(asked, Mapping):
+        return ()
+    risk = RiskLimit.of(**asked)
+    end = "This guarantee keeps it." if risk.kept(profile) else "This guarantee allows more."
+    return (("Asked for", Sentence(f"Of every attack, {risk}. {end}")),)
 
 
 #: probability of a decision, without a person's row, in the example of the page
@@ -487,7 +498,7 @@ def attempts_section(report: RunReport) -> Section:
             cells = tuple(_short_row(a, report.attempts) for a in rows[:_MOST])
             header = ("attack", "reached", "control", "bound")
             # one table is in full view, that of real records if there is one
-            blocks.append(TableBlock(caption, header, cells, bool(blocks), narrow=True, internal=internal))
+            blocks.append(TableBlock(caption, header, cells, bool(blocks), phone="narrow", internal=internal))
     if blocks:
         what = "right guesses beyond the control" if chosen[0].measure in _EXCESS else "see the attack's name"
         blocks = [paragraph(report.say("attempts", reached=what, passed=words.PASSED)), *blocks]

@@ -346,7 +346,8 @@ def _grid(frame: pd.DataFrame, differences: pd.DataFrame | None, counted: Counte
     caption = "Table 1" if group is None else f"Table 1 of the {counted} with {group}"
     internal = any_confidential(frame, *([] if differences is None else [differences]))
     status = MARK if internal else None
-    return table(caption, header, rows, status=status, folded=True if group is not None else None)
+    made = table(caption, header, rows, status=status, folded=True if group is not None else None)
+    return replace(made, phone="cards")
 
 
 def _lines(sides: list[list[Any]], records: list[int]) -> Iterator[tuple[str, list[str]]]:
@@ -537,7 +538,7 @@ def column_blocks(report: RunReport) -> list[Block]:
     grids = [
         grid
         for frame in evaluation.groups("tails", "of")
-        for grid in (_tails(frame, counted, folded=numbers_well), _masses(frame, folded=masses_well))
+        for grid in (_tails(frame, counted, folded=numbers_well), _masses(frame, counted, folded=masses_well))
     ]
     grids.append(_single(single, counted, folded=_well(evaluation, rules.single_columns)))
     blocks = [part for grid in grids if grid.rows for part in _cut(grid)]
@@ -577,9 +578,9 @@ def _tails(frame: pd.DataFrame, counted: Counted, *, folded: bool) -> TableBlock
         told.append(
             (
                 f"{spread.column} ({unit})" if unit else spread.column,
-                *_mean(rows.get("mean_ratio")),
+                *_mean(rows.get("mean_ratio"), counted),
                 f"{words.column_width(spread.real, unit)} → {words.column_width(spread.synthetic, unit)}",
-                estimate_text(spread, 2),
+                _found(spread, counted),
                 *(text for end in ends for text in _percentile(end, counted)),
                 ", ".join(decimals(row.baseline, 2) for row in (spread, *ends) if row.baseline is not None),
             )
@@ -599,11 +600,11 @@ def _least_fault(rows: Mapping[str, Any]) -> float:
     return -max((f.least for f in (*rules.faults_of_tails(rows), *rules.faults_of_means(rows))), default=0.0)
 
 
-def _masses(frame: pd.DataFrame, folded: bool) -> TableBlock:
+def _masses(frame: pd.DataFrame, counted: Counted, folded: bool) -> TableBlock:
     masses = frame_rows(frame[frame["measure"] == "point_mass_error"])
     masses.sort(key=lambda row: -abs(row.value))
     told = [
-        (m.column, Cell(rules.frequent(m.at)), decimals(m.real), decimals(m.synthetic), estimate_text(m, 3))
+        (m.column, Cell(rules.frequent(m.at)), decimals(m.real), decimals(m.synthetic), _found(m, counted, 3))
         for m in masses
     ]
     header = ("column", "value", "share, real", "synthetic", "point_mass_error")
@@ -627,19 +628,26 @@ def _single(rows: Sequence[Any], counted: Counted, *, folded: bool) -> TableBloc
     return table(caption, header, told, folded=folded)
 
 
-def _mean(row: Any) -> tuple[str, str]:
+def _found(row: Any, counted: Counted, places: int = 2) -> str:
+    """An error or ratio with its interval, or why there is none."""
+    if row.value is None:
+        return ""
+    return f"{row.value:.{places}f} (n/a: too few {counted})" if row.few else estimate_text(row, places)
+
+
+def _mean(row: Any, counted: Counted) -> tuple[str, str]:
     """Both means and their ratio, of numbers without negative values."""
     if row is None:
         return "", ""
     ends = (column_value(mean, row.unit) for mean in (row.real, row.synthetic))
-    return " → ".join(ends), estimate_text(row, 2)
+    return " → ".join(ends), _found(row, counted)
 
 
 def _percentile(row: Any, counted: Counted) -> tuple[str, str]:
-    error = "" if row.value is None else estimate_text(row, 2)
-    if row.value is not None and row.few:
-        error = f"{decimals(row.value, 2)} (n/a: too few {counted})"
-    return f"{column_value(row.real, row.unit)} → {column_value(row.synthetic, row.unit)}", error
+    return (
+        f"{column_value(row.real, row.unit)} → {column_value(row.synthetic, row.unit)}",
+        _found(row, counted),
+    )
 
 
 def _share(value: float | None) -> str:

@@ -27,6 +27,7 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.files.codec import OptionGroup
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
+from dpsynth.privacy.risk import RiskLimit
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.generators import DEFAULT, estimator
 from dpsynth.synthesis.options import FitOptions
@@ -130,6 +131,7 @@ class RunConfig(OptionGroup):
     file of the data set's ledger, by default that of the environment variable ``DPSYNTH_LEDGER``, else one
     beside the run's folder. ``owner`` of the real records and ``contact`` for readers are published with the
     table. ``model`` has the ``generator`` (marginals by default) and the options of its estimator.
+    ``risk`` is what epsilon was chosen for. A run that allows more is refused.
     ``model.epsilon``, the whole budget, must be written: ``null`` asks for a run without privacy, and every
     output then says so. A wrong key raises ConfigError.
 
@@ -148,6 +150,7 @@ class RunConfig(OptionGroup):
     data: DataConfig | None = None
     split: SplitConfig = SplitConfig()
     model: SerializeAsAny[FitOptions]
+    risk: RiskLimit | None = None
     studies: tuple[Study, ...] = ()
     studies_share: float = Field(default=0.3, gt=0, lt=1)
     ledger: FilePath | None = None
@@ -266,7 +269,7 @@ class RunConfig(OptionGroup):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RunConfig:
-        """Read a YAML file, or a configuration of the package by its name, such as ``randhie``.
+        """Read a YAML file, or a configuration of the package by its name, such as ``support2``.
 
         The message of a ConfigError starts with what was given.
         """
@@ -298,7 +301,7 @@ class RunConfig(OptionGroup):
 def keys_of_fit(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a saved configuration that a fit depends on."""
     # none of which changes one
-    about = ("ledger", "evaluate", "sample", "attack", "description", "owner", "contact")
+    about = ("ledger", "risk", "evaluate", "sample", "attack", "description", "owner", "contact")
     return {key: value for key, value in record.items() if key not in about}
 
 

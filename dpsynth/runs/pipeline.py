@@ -31,10 +31,11 @@ from dpsynth.runs.folder import RunFolder
 from dpsynth.runs.forecast import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.spending import checkpoint_ledger, give_up, ledger_of_run
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.check_inputs import check_options, outcome_in_noise
+from dpsynth.synthesis.check_inputs import check_options, check_place, outcome_in_noise
 from dpsynth.synthesis.fit import cost_of, outlook
 from dpsynth.synthesis.generators import estimator
 from dpsynth.synthesis.resuming import TrainedSynthesizer
+from dpsynth.synthesis.risk import check_risk
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.files import write_table
@@ -235,6 +236,8 @@ def run(
         part = training_schema(schema, config.split.test_fraction)
         if not resume:  # where the studies have been released
             check_options(schema, model.validate(), config.also)
+            check_place(model.validate())
+            check_risk(config.risk, part, model.validate(), config.also)
             for line in outlook(part, model.validate(), config.also):
                 say(line)
         left = checkpoint_ledger(checkpoint) if resume else None

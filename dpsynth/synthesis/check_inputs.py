@@ -126,6 +126,12 @@ def check_options(schema: TableSchema, options: FitOptions, also: Sequence[Part[
     check_also(schema, options, also)
 
 
+def check_place(options: FitOptions) -> None:
+    """Raise InputError if this computer lacks a fit's device, or TensorFlow where a critic is trained."""
+    with options.placed():
+        pass
+
+
 def tell_not_private(options: FitOptions) -> None:
     """Warn that a fit without noise protects nobody."""
     if options.epsilon is None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import InputError
+from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost
@@ -27,7 +28,7 @@ from dpsynth.progress import STAGES
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.parts.part import Part, Parts, Reading
+from dpsynth.synthesis.parts.part import Part, Parts, Reading, promised_tv
 from dpsynth.synthesis.training import CriticTrainer, Trained, Training
 from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.history import TrainingHistory
@@ -184,6 +185,21 @@ def train(
     return dataclasses.replace(critic, training=training).read(reading)
 
 
+def _for_count(schema: Schema, options: FitOptions) -> tuple[float, float]:
+    """What a private count may cost."""
+    share = options.division.count
+    return share * (options.epsilon or 0.0), share * total_delta(schema, options)
+
+
+def profile_without_count(schema: TableSchema, options: FitOptions) -> Profile:
+    """What a fit promises that has yet to count its records: a stage for the count, and one for the rest."""
+    epsilon, delta = options.epsilon or 0.0, total_delta(schema.levels.modelled, options)
+    spent = _for_count(schema.levels, options)
+    counted = Profile([gaussian_event(analytic_sigma(*spent))])
+    mu = 1 / analytic_sigma(_left(epsilon, spent[0]), _left(delta, spent[1]))
+    return Profile.promised(epsilon, delta, min(counted.tv() + promised_tv(mu), 1.0))
+
+
 def _count(
     records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> tuple[float, float, tuple[float, float]]:
@@ -195,8 +211,7 @@ def _count(
     """
     if schema.n_public is not None:
         return float(schema.n_public), 0.0, (0.0, 0.0)
-    share = options.division.count
-    part = (share * (options.epsilon or 0.0), share * total_delta(schema, options))
+    part = _for_count(schema, options)
     noise, detail = None, "no noise"
     if options.epsilon is not None:
         noise = analytic_sigma(*part)

@@ -25,6 +25,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import VARIABLE
 from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.records import PartitionedRecords
+from dpsynth.privacy.risk import RiskLimit
 from dpsynth.progress import shown_progress, training_bar
 from dpsynth.studies.study import Estimates
 from dpsynth.synthesis.check_inputs import (
@@ -45,6 +46,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
+from dpsynth.synthesis.risk import epsilon_for
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.training import CriticTrainer, Progress, Training
@@ -106,6 +108,55 @@ class Synthesizer(BaseEstimator, ABC):
     def of(cls, options: FitOptions) -> Self:
         """The estimator with these options."""
         return cls(**options.arguments())
+
+    @classmethod
+    def for_risk(
+        cls,
+        schema: TableSchema,
+        *,
+        advantage: float | None = None,
+        tpr: float | None = None,
+        fpr: float | None = None,
+        also: Sequence[Part[Any]] = (),
+        **options: Any,
+    ) -> Self:
+        """The estimator with the largest epsilon that keeps all membership attacks within a bound.
+
+        Reads the schema alone. ``fit`` must be given the same schema and ``also``.
+
+        Parameters
+        ----------
+        schema : Schema or PatientSchema
+            Of the training records, with their ``n_public`` if it is public.
+        advantage : float
+            The most by which a true positive rate may exceed the false positive rate: the total variation.
+        tpr, fpr : float
+            In place of it, the largest true positive rate at a false positive rate.
+        also : sequence of Part
+            Further parts of the fit.
+        **options
+            All arguments of the constructor but ``epsilon``.
+
+        Raises
+        ------
+        InputError
+            If not one bound is given, or it or an option is out of range.
+        PrivacyError
+            If the bound asks for an epsilon below 0.002, or above 25.
+
+        Examples
+        --------
+        >>> from dpsynth import Column, DPMarginals, Schema
+        >>> age = Column(name="age", kind="integer", lower=18, upper=90)
+        >>> model = DPMarginals.for_risk(Schema(columns=(age,), n_public=1000), advantage=0.2)
+        >>> model.epsilon
+        1.878
+        """
+        risk = RiskLimit.of(advantage=advantage, tpr=tpr, fpr=fpr)
+        if "epsilon" in options:
+            raise InputError("give epsilon, or a risk in its place")
+        given = cls.options.of(**options)
+        return cls(epsilon=epsilon_for(risk, schema, given, also), **options)
 
     def validate(self) -> FitOptions:
         """Check the constructor's arguments, as ``fit`` does first. An error names the wrong one."""

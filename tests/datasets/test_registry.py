@@ -15,6 +15,7 @@ from dpsynth.datasets import files
 from dpsynth.datasets.data_cards import Card
 from dpsynth.datasets.files import table_of
 from dpsynth.errors import DataError
+from dpsynth.files.storage import sha256
 from dpsynth.table import require_reviewed
 
 FILES = (
@@ -25,7 +26,6 @@ FILES = (
     "heart_failure_299",
     "mimic3_heart_failure",
     "physionet2012",
-    "support2",
 )
 #: whose file takes seconds to read
 LARGE = ("diabetes130", "diabetes130_hba1c")
@@ -34,7 +34,7 @@ Loader = Callable[[str], datasets.Table]
 
 def test_names() -> None:
     """A card that is not found, or a file that is no card, would be missed or crash the list."""
-    assert datasets.names() == tuple(sorted(("breast_cancer", "randhie", *FILES)))
+    assert datasets.names() == tuple(sorted(("breast_cancer", "randhie", "support2", *FILES)))
 
 
 def test_cards_are_complete() -> None:
@@ -66,14 +66,28 @@ def test_load_files(name: str, loaded: Loader) -> None:
     assert table.frame[table.outcome].nunique() == 2
 
 
-def test_load_support2_fills_vital_signs_only(loaded: Loader) -> None:
-    """A constant in place of a laboratory value would hide that it was not measured."""
-    table = loaded("support2")
+def test_load_support2_fills_vital_signs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant in place of a laboratory value would hide that it was not measured. It needs no folder."""
+    monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
+    table = datasets.load("support2")
+    assert table.frame.shape == (9_105, 21) and table.frame["hospdead"].value_counts()[1] == 2_360
     missing = table.frame.isna().sum()
     assert missing["temp"] == missing["sod"] == missing["scoma"] == 0
     assert missing["ph"] == 2284
     assert missing["race"] == 42
     assert (table.frame["temp"] * 10 % 1 > 0.01).any()  # noisy decimals are rounded by the encoder, not here
+
+
+def test_the_shipped_table_is_that_of_the_published_file(data_dir: Path) -> None:
+    """A shipped cell that differs from the file of the study, whose checksum its publisher's copy has."""
+    path = data_dir / "support2.csv"
+    assert sha256(path) == "4f7dfcfb0d702401adfd0fa47702ed18fdd4dfe37acd0bcf1055acb7df007a1b"
+    card = datasets.card("support2")
+    raw = pd.read_csv(path, dtype=str, keep_default_na=False).map(str.strip)
+    assert set(raw.columns) > set(card.leaking)
+    pd.testing.assert_frame_equal(
+        table_of(card, raw[list(card.table.names)].replace("", None)).frame, datasets.load("support2").frame
+    )
 
 
 def test_load_breast_cancer_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

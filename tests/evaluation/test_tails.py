@@ -22,6 +22,7 @@ from dpsynth.evaluation.tails import (
     spread_ratio,
 )
 from dpsynth.patients.schema import PatientSchema
+from dpsynth.report.verdicts import similarity
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
@@ -309,3 +310,20 @@ def test_times_of_day_are_frequent_values():
     day = real.assign(triage=pd.Timestamp("2020-05-01 08:30"))
     found = [row["at"] for row in column_tails(day, day, schema) if row["measure"] == "point_mass_error"]
     assert found == ["2020-05-01 08:30", "08:30"]
+
+
+RULES = (similarity.tails, similarity.means, similarity.point_masses)
+
+
+@pytest.mark.parametrize("patients, faults", [(29, 0), (30, 3)])
+def test_few_values_give_no_fault(patients: int, faults: int) -> None:
+    """Catches a mean, spread or share called wrong in a level that nine patients have."""
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame({"los": np.where(np.arange(1_000) < patients, rng.integers(5, 8, 1_000), np.nan)})
+    long = 40 + 9 * rng.integers(0, 9, 1_000)
+    made = pd.DataFrame({"los": np.where(np.arange(1_000) < patients, long, np.nan)})
+    column = Column(name="los", kind="integer", lower=0, upper=300, missing=True)
+    rows = column_tails(real, made, Schema(columns=(column,)))
+    frame = pd.DataFrame([row | {"of": "records", "confidential": True, "baseline": None} for row in rows])
+    measured = Evaluation((), details={"tails": frame})
+    assert sum(bool(each.wrong) for rule in RULES for each in rule(measured)) == faults

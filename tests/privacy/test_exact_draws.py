@@ -104,6 +104,23 @@ def test_trials_have_their_probabilities() -> None:
     assert stats.chisquare(np.bincount(large, minlength=3)).pvalue > 1e-4 and below(1, rng) == 0
 
 
+def test_runs_go_on_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends with the block of trials in which it began, or one that is counted twice."""
+    sequence = RNG(7).random(4_000) < 0.95
+    used = 0
+
+    def trials(numerator: np.ndarray, denominator: int, rng: np.random.Generator) -> np.ndarray:
+        nonlocal used
+        used += len(numerator)
+        return sequence[used - len(numerator) : used]
+
+    monkeypatch.setattr(exact_draws, "_exponential", trials)
+    found = geometric(60, RNG(0))
+    assert used > 5 * 112
+    naive = "".join("s" if success else " " for success in sequence).split(" ")
+    assert found.tolist() == [len(run) for run in naive[:60]]
+
+
 def test_bad_scales_and_bad_sums() -> None:
     """Noise of no scale, or exact sums that are fractions or have lost their last digits."""
     for scale in (0, 2**57):

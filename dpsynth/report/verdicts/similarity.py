@@ -190,7 +190,9 @@ class Fault(NamedTuple):
     @classmethod
     def of(cls, column: str, what: str, found: Any, aim: float | tuple[float, float]) -> Fault:
         """The fault of a row's difference that should stay within ``aim``, or of a ratio between two ends."""
-        ends = (found.value, found.lower, found.upper)
+        # Without an interval, nothing is sure.
+        own = (found.lower, found.upper) if found.lower is not None else (-math.inf, math.inf)
+        ends = (found.value, *own)
         value, lower, upper = ends if isinstance(aim, float) else (_in_logs(end, *aim) for end in ends)
         scale = aim if isinstance(aim, float) else 1.0
         return cls(column, what, abs(value) / scale, max(lower, -upper, 0.0) / scale)

@@ -29,6 +29,18 @@ DataOption = Annotated[
 ]
 SchemaOption = Annotated[Path, Option("--schema", help="YAML file.")]
 EpsilonOption = Annotated[float | None, Option("--epsilon", help="Total budget.")]
+AdvantageOption = Annotated[
+    float | None,
+    Option(
+        "--advantage",
+        help="In place of --epsilon: the most by which an attack's hits may exceed its false alarms.",
+    ),
+]
+TprOption = Annotated[
+    float | None,
+    Option("--tpr", help="In place of --epsilon: the most hits of an attack whose false alarms are --fpr."),
+]
+FprOption = Annotated[float | None, Option("--fpr", help="See --tpr.")]
 DeltaOption = Annotated[
     float | None,
     Option(
@@ -99,6 +111,18 @@ def refuse(given: Mapping[str, object], beside: str) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(f"{name} does not go with {beside}")
+
+
+def asked_risk(epsilon: float | None, advantage: float | None, tpr: float | None, fpr: float | None) -> Any:
+    """The :class:`~dpsynth.privacy.risk.RiskLimit` that was given in place of epsilon, or None."""
+    given = {"--advantage": advantage, "--tpr": tpr, "--fpr": fpr}
+    if all(value is None for value in given.values()):
+        return None
+    from dpsynth.privacy.risk import RiskLimit
+
+    if epsilon is not None:
+        refuse(given, "--epsilon, which it replaces")
+    return RiskLimit.of(advantage=advantage, tpr=tpr, fpr=fpr)
 
 
 def estimate_tables(estimates: Sequence[Estimates]) -> list[str]:

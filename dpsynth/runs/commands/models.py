@@ -37,6 +37,9 @@ def fit(
     schema: Annotated[Path | None, Option(help="YAML file.")] = None,
     dataset: console.DatasetOption = None,
     epsilon: console.EpsilonOption = None,
+    advantage: console.AdvantageOption = None,
+    tpr: console.TprOption = None,
+    fpr: console.FprOption = None,
     delta: Annotated[
         float | None,
         Option(help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."),
@@ -57,21 +60,30 @@ def fit(
     The cost stands in the file OUT.ledger, or in the ledger that DPSYNTH_LEDGER names.
     """
     parallel = None if workers is None else console.dask_workers(workers)
-    if (epsilon is None) != not_private:
+    risk = console.asked_risk(epsilon, advantage, tpr, fpr)
+    if (epsilon is None and risk is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.runs.spending import ledger_of_run
-    from dpsynth.synthesis.check_inputs import check_options
+    from dpsynth.synthesis.check_inputs import check_options, check_place
     from dpsynth.synthesis.fit import cost_of
     from dpsynth.synthesis.generators import estimator
     from dpsynth.synthesis.parts.studies import Studies
 
     also = [Studies(study)] if study else []
     given = generator_options(context)
-    model = estimator(generator, given)(epsilon, delta, **given)
-    options = model.validate()
+    kind = estimator(generator, given)
     with claimed(out, force=force, mark="model.json"):
+        if risk is None:
+            kind(epsilon, delta, **given).validate()
         known, table_of = _source(data, schema, dataset, parallel)
+        if risk is not None:
+            bound = risk.model_dump(exclude_none=True)
+            epsilon = kind.for_risk(known, **bound, also=also, delta=delta, **given).epsilon
+            console.say(f"epsilon {epsilon:g} allows {risk}")
+        model = kind(epsilon, delta, **given)
+        options = model.validate()
         check_options(known, options, also)
+        check_place(options)
         _announce(data, options, known, also)
         with (
             ledger_of_run(None, cost_of(known, options), out, say=console.say) as ledger,

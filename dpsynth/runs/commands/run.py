@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +18,11 @@ from dpsynth.runs.commands.own_options import generator_options, options_as_give
 if TYPE_CHECKING:
     from dpsynth.evaluation.results import Evaluation
     from dpsynth.privacy.guarantee import Guarantee
+    from dpsynth.privacy.risk import RiskLimit
     from dpsynth.runs.config import RunConfig
     from dpsynth.runs.evaluation import FinishedRun
     from dpsynth.runs.forecast import BudgetPlan
+    from dpsynth.synthesis.parts.part import Part
     from dpsynth.table.schema import TableSchema
 
 
@@ -33,12 +35,15 @@ RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
 
 def plan_run(
     file: Annotated[
-        Path, Argument(help="YAML file of a reviewed schema or of a run, or a name such as randhie.")
+        Path, Argument(help="YAML file of a reviewed schema or of a run, or a name such as support2.")
     ],
     records: Annotated[
         int | None, Option(help="Records in the table, of which a part trains. Default: n_public.")
     ] = None,
     epsilon: Annotated[float | None, Option(help="Total budget (3 by default).")] = None,
+    advantage: console.AdvantageOption = None,
+    tpr: console.TprOption = None,
+    fpr: console.FprOption = None,
     delta: console.DeltaOption = None,
     study: console.StudyOption = None,
     out: Annotated[Path | None, Option(help="Folder for plan.json, plan.svg and plan.txt.")] = None,
@@ -54,10 +59,17 @@ def plan_run(
     from dpsynth.runs.forecast import plan
 
     given = {"--epsilon": epsilon, "--delta": delta, "--study": study}
-    schema, options, train = _read(file, {name: value for name, value in given.items() if value is not None})
+    risk = console.asked_risk(epsilon, advantage, tpr, fpr)
+    asked = {} if risk is None else {"a risk": risk}
+    given = {name: value for name, value in {**given, **asked}.items() if value is not None}
+    schema, options, train = _read(file, given)
+    options.pop("a risk", None)
     if records is not None:
         options["n"] = round(records * train)
         console.say(f"planning for {options['n']:,} training {schema.counted} of {records:,}")
+    if risk is not None:
+        at = schema.with_n_public(options["n"]) if "n" in options else schema
+        options["epsilon"] = _epsilon_for(risk, at, "marginals", options, options["also"])
     found = plan(schema, **options)
     if out is not None:
         with claimed(out, force=force, mark=RECORD):
@@ -65,6 +77,25 @@ def plan_run(
             write_folder(out, lambda folder: _write(found, folder), replace=force, shared=shared)
             console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
     console.emit(found.to_dict(), str(found))
+
+
+def _epsilon_for(
+    risk: RiskLimit,
+    schema: TableSchema,
+    generator: str,
+    options: Mapping[str, Any],
+    also: Sequence[Part[Any]],
+) -> float:
+    """The epsilon of a fit with this risk, which is said."""
+    from dpsynth.synthesis.generators import estimator
+    from dpsynth.synthesis.risk import epsilon_for
+
+    kind = estimator(generator, options).options
+    epsilon = epsilon_for(
+        risk, schema, kind.of(**{k: v for k, v in options.items() if k in kind.model_fields}), also
+    )
+    console.say(f"epsilon {epsilon:g} allows {risk}")
+    return epsilon
 
 
 def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any], float]:
@@ -109,11 +140,14 @@ def _write(found: BudgetPlan, folder: Path) -> None:
 def run_configuration(
     context: Context,
     out: Annotated[Path, Option(help="Folder to write.")],
-    config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as randhie.")] = None,
+    config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as support2.")] = None,
     data: Annotated[Path | None, Option(help="CSV or Parquet file: a run without a YAML file.")] = None,
     schema: Annotated[Path | None, Option(help="YAML file of the schema of --data.")] = None,
     dataset: console.DatasetOption = None,
     epsilon: Annotated[float | None, Option(help="Total budget, with --data or --dataset.")] = None,
+    advantage: console.AdvantageOption = None,
+    tpr: console.TprOption = None,
+    fpr: console.FprOption = None,
     delta: console.DeltaOption = None,
     generator: Annotated[
         str | None, Option(help="marginals (default), wgan-gp or matching. Its options follow.")
@@ -144,6 +178,7 @@ def run_configuration(
         "--schema": schema,
         "--dataset": dataset,
         "--epsilon": epsilon,
+        "--risk": console.asked_risk(epsilon, advantage, tpr, fpr),
         "--delta": delta,
         "--generator": generator,
         "--study": study,
@@ -190,15 +225,26 @@ def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConf
         raise InputError("give a YAML file, or --data, --schema and --epsilon")
     elif schema is None:
         raise InputError(f"--schema is needed. `dpsynth schema infer {data} --out my.yaml` drafts one")
-    if epsilon is None:
-        raise InputError("--epsilon is needed. A run without any guarantee needs a YAML file")
     own = {name: given[f"--{name}"] for name in ("delta", "generator")}
     model = {name: value for name, value in own.items() if value is not None}
+    if (risk := given["--risk"]) is not None:
+        from dpsynth.synthesis.parts.studies import Studies
+
+        studies = given["--study"]
+        known = _part_that_trains(schema, dataset)
+        also = [Studies(studies)] if studies else []
+        settings = {**{name: value for name, value in model.items() if name != "generator"}, **options}
+        epsilon = _epsilon_for(risk, known, model.get("generator", "marginals"), settings, also)
+    if epsilon is None:
+        raise InputError(
+            "--epsilon is needed, or --advantage in its place. A run without any guarantee needs a YAML file"
+        )
     files = {"data": {"path": str(data), "schema": str(schema)}}
     record = {
         **(files if dataset is None else {"dataset": dataset}),
         "model": {"epsilon": epsilon, **model, **options},
         "studies": given["--study"] or [],
+        **({} if risk is None else {"risk": risk.model_dump(exclude_none=True)}),
     }
     try:
         return RunConfig.from_dict(record).located(".")
@@ -208,6 +254,17 @@ def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConf
         if said.startswith("studies: "):
             said = f"--study: {said.removeprefix('studies: ')}"
         raise ConfigError(said) from None
+
+
+def _part_that_trains(schema: Path, dataset: str | None) -> TableSchema:
+    """The schema of the part of a table that trains in a run of options alone."""
+    from dpsynth import datasets
+    from dpsynth.datasets.table import training_schema
+    from dpsynth.patients.schema import read_schema
+    from dpsynth.runs.config import SplitConfig
+
+    whole = datasets.card(dataset).table if dataset is not None else read_schema(schema)
+    return training_schema(whole, SplitConfig().test_fraction)
 
 
 def end_of(done: FinishedRun) -> None:

@@ -41,6 +41,11 @@ P = TypeVar("P", bound="Part[Any]")
 _ALLOWANCE = 1.002
 
 
+def promised_tv(mu: float) -> float:
+    """The total variation that the parts after a private count promise for every count."""
+    return min(_ALLOWANCE * tv_of_mu(mu), 1.0)
+
+
 @dataclass(frozen=True)
 class Statistic:
     """A noisy statistic of a part as a plan shows it, from public numbers alone.
@@ -345,7 +350,7 @@ class Parts:
         target: Target = EpsilonTarget(epsilon, delta)
         stage = Stage.begin(delta)
         if counted:
-            tv = min(_ALLOWANCE * tv_of_mu(mu), 1.0)
+            tv = promised_tv(mu)
             stage = Stage.begin(delta, epsilon=epsilon, tv=tv)
             target = PromiseTarget(epsilon, delta, tv) if tv < 1.0 else target
         rest = self.rest

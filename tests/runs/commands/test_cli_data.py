@@ -29,7 +29,7 @@ def test_list(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyte
     assert lines[0].split() == ["name", "rows", "outcome", "licence", "file", "is", "title"]
     by_name = {line.split()[0]: line for line in lines[1:]}
     assert set(datasets.names()) | {"mimic3"} == set(by_name)
-    assert "  another version  " in by_name["flchain"] and "  not there  " in by_name["support2"]
+    assert "  another version  " in by_name["flchain"] and "  not there  " in by_name["physionet2012"]
     assert (
         "  there  " in by_name["breast_cancer"]
         and "  69,973  readmitted  CC BY 4.0" in by_name["diabetes130"]
