@@ -42,8 +42,8 @@ def load_tensorflow_quietly() -> None:
         return
     if find_spec("tensorflow") is None:
         raise InputError(
-            "generators wgan-gp and matching need TensorFlow, which is not installed: pip install tensorflow. "
-            "Or use generator marginals (DPMarginals), which works without it"
+            "generators wgan-gp and matching need TensorFlow, which is not installed: pip install "
+            "tensorflow, or use generator marginals (DPMarginals)"
         )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
