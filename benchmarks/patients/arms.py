@@ -145,6 +145,8 @@ def relational(environments: Environments, slots: int, first: int | None = None)
         numbers["unit"] = rows[schema.unit].to_numpy()
         made = _fitted(_python(environments, "google"), "fit_google_relational.py", task, numbers)
         long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        if not schema.timed:
+            long[schema.order] = np.arange(len(long))
         return long.sort_values([schema.unit, schema.order], ignore_index=True)
 
     return arm
