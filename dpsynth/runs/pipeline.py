@@ -25,6 +25,7 @@ from dpsynth.files.storage import check_same_ledger, claimed, dump_json, read_js
 from dpsynth.privacy.guarantee import STRATIFIED, WARNING
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.words import hundredths
 from dpsynth.runs.config import ELSEWHERE, RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import FinishedRun, evaluate_run
 from dpsynth.runs.folder import RunFolder
@@ -257,6 +258,7 @@ def run(
                     f"more {test.schema.counted}, a larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
+            say(_divided(config, part))
             with _marked(folder, config, model, say):
                 if resume:
                     if not isinstance(model, TrainedSynthesizer):
@@ -290,6 +292,15 @@ def run(
         if evaluate and sampled is not None:
             evaluate_run(done, config, (sampled, train, test), model, stages=stages, say=say)
         return done
+
+
+def _divided(config: RunConfig, part: TableSchema) -> str:
+    """How many records train and test, said before a statistic is read."""
+    tests = config.split.test_fraction
+    return (
+        f"about {hundredths(1 - tests)} of 100 {part.counted} train, and the others test the table "
+        f"(--test-fraction, or split.test_fraction in a YAML file: {tests:g})"
+    )
 
 
 def _write_table(

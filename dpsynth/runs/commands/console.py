@@ -41,6 +41,10 @@ TprOption = Annotated[
     Option("--tpr", help="In place of --epsilon: the most hits of an attack whose false alarms are --fpr."),
 ]
 FprOption = Annotated[float | None, Option("--fpr", help="See --tpr.")]
+TestFractionOption = Annotated[
+    float | None,
+    Option("--test-fraction", help="Part of the records that tests and does not train. Default: 0.5."),
+]
 DeltaOption = Annotated[
     float | None,
     Option(

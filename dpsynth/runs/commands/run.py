@@ -45,6 +45,7 @@ def plan_run(
     tpr: console.TprOption = None,
     fpr: console.FprOption = None,
     delta: console.DeltaOption = None,
+    test_fraction: console.TestFractionOption = None,
     study: console.StudyOption = None,
     out: Annotated[Path | None, Option(help="Folder for plan.json, plan.svg and plan.txt.")] = None,
     force: console.ForceFlag = False,
@@ -54,11 +55,11 @@ def plan_run(
     If the schema has unreviewed fields, the plan is confidential and says so.
 
     Opens no data file and uses no privacy budget. Compares epsilon 0.5, 1, 3 and 10. Half of the records
-    train, as in `dpsynth run`, unless the YAML file of a run says otherwise.
+    train, as in `dpsynth run`, unless --test-fraction or the YAML file of a run says otherwise.
     """
     from dpsynth.runs.forecast import plan
 
-    given = {"--epsilon": epsilon, "--delta": delta, "--study": study}
+    given = {"--epsilon": epsilon, "--delta": delta, "--study": study, "--test-fraction": test_fraction}
     risk = console.asked_risk(epsilon, advantage, tpr, fpr)
     asked = {} if risk is None else {"a risk": risk}
     given = {name: value for name, value in {**given, **asked}.items() if value is not None}
@@ -109,11 +110,13 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
     if file.exists() and read_yaml(
         file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError
     ):
-        schema, tests = read_schema(file), SplitConfig().test_fraction
+        schema, tests = read_schema(file), given.pop("--test-fraction", SplitConfig().test_fraction)
+        if not 0 <= tests < 1:
+            raise InputError(f"--test-fraction must be from 0 and less than 1, got {tests:g}")
         study = given.pop("--study", None)
         options = {name.removeprefix("--"): value for name, value in given.items()}
         options["also"] = [Studies(study)] if study else []
-        return training_schema(schema, tests), options, 1.0 - tests
+        return training_schema(schema, tests) if tests else schema, options, 1.0 - tests
     from dpsynth import datasets
 
     config = RunConfig.from_yaml(file)
@@ -149,6 +152,7 @@ def run_configuration(
     tpr: console.TprOption = None,
     fpr: console.FprOption = None,
     delta: console.DeltaOption = None,
+    test_fraction: console.TestFractionOption = None,
     generator: Annotated[
         str | None, Option(help="marginals (default), wgan-gp or matching. Its options follow.")
     ] = None,
@@ -165,7 +169,7 @@ def run_configuration(
 
     Writes synthetic.csv, model/ and ledger.json, and then evaluates the table for report.json, report.md and
     report.html. Ctrl-C during the evaluation keeps the table. `dpsynth evaluate` then continues. Half of the
-    records train and half test. A YAML file can change that and everything else.
+    records train and half test, unless --test-fraction says otherwise. A YAML file can change everything.
 
     The cost stands in the file OUT.ledger, or in the ledger that the YAML file or DPSYNTH_LEDGER names.
     """
@@ -180,6 +184,7 @@ def run_configuration(
         "--epsilon": epsilon,
         "--risk": console.asked_risk(epsilon, advantage, tpr, fpr),
         "--delta": delta,
+        "--test-fraction": test_fraction,
         "--generator": generator,
         "--study": study,
     }
@@ -231,7 +236,7 @@ def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConf
         from dpsynth.synthesis.parts.studies import Studies
 
         studies = given["--study"]
-        known = _part_that_trains(schema, dataset)
+        known = _part_that_trains(schema, dataset, given["--test-fraction"])
         also = [Studies(studies)] if studies else []
         settings = {**{name: value for name, value in model.items() if name != "generator"}, **options}
         epsilon = _epsilon_for(risk, known, model.get("generator", "marginals"), settings, also)
@@ -243,6 +248,7 @@ def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConf
     record = {
         **(files if dataset is None else {"dataset": dataset}),
         "model": {"epsilon": epsilon, **model, **options},
+        **({} if (part := given["--test-fraction"]) is None else {"split": {"test_fraction": part}}),
         "studies": given["--study"] or [],
         **({} if risk is None else {"risk": risk.model_dump(exclude_none=True)}),
     }
@@ -251,12 +257,13 @@ def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConf
     except ConfigError as problem:
         # the keys of the file that was not written
         said = re.sub("^model: ", "--", str(problem)).replace("model.", "--")
+        said = said.replace("split.test_fraction", "--test-fraction")
         if said.startswith("studies: "):
             said = f"--study: {said.removeprefix('studies: ')}"
         raise ConfigError(said) from None
 
 
-def _part_that_trains(schema: Path, dataset: str | None) -> TableSchema:
+def _part_that_trains(schema: Path, dataset: str | None, test_fraction: float | None) -> TableSchema:
     """The schema of the part of a table that trains in a run of options alone."""
     from dpsynth import datasets
     from dpsynth.datasets.table import training_schema
@@ -264,7 +271,8 @@ def _part_that_trains(schema: Path, dataset: str | None) -> TableSchema:
     from dpsynth.runs.config import SplitConfig
 
     whole = datasets.card(dataset).table if dataset is not None else read_schema(schema)
-    return training_schema(whole, SplitConfig().test_fraction)
+    split = SplitConfig() if test_fraction is None else SplitConfig.of(test_fraction=test_fraction)
+    return training_schema(whole, split.test_fraction)
 
 
 def end_of(done: FinishedRun) -> None:
