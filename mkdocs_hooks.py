@@ -1,4 +1,4 @@
-"""What MkDocs builds the site with: pages of commands and results, and checks that fail a strict build."""
+"""What MkDocs builds the site with: pages of commands and results, forms, and checks of a strict build."""
 
 from __future__ import annotations
 
@@ -43,12 +43,18 @@ def on_startup(command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Write the page of commands from the commands themselves, and add that of results."""
+    """Write the page of commands and the forms of files from the commands themselves, and add the results."""
     words = ("-m", "typer", "dpsynth.cli", "utils", "docs", "--name", "dpsynth", "--title", "Commands")
     made = subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True)
     text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n", "", made.stdout)  # cut short, and all follow anyway
     files.append(File.generated(config, "reference/commands.md", content=text))
     files.append(File.generated(config, "explanation/results.md", content=RESULTS.read_text("utf-8")))
+    from dpsynth.files.storage import dump_json
+    from dpsynth.patients.form import json_schema
+    from dpsynth.runs.form import run_form
+
+    for name, form in {"schema.json": json_schema(), "run.json": run_form()}.items():
+        files.append(File.generated(config, name, content=dump_json(form)))
     return files
 
 

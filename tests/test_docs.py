@@ -6,11 +6,18 @@ import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
 from plain_words import complaints
+
+from dpsynth import Schema
 
 if find_spec("distributed") is not None:
     from dask_workers import threads
@@ -130,6 +137,28 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
         assert (page.parent / image).is_file(), image
 
 
+@pytest.mark.slow
+def test_the_page_for_r_runs_in_r(tmp_path):
+    """Catches a call that reticulate cannot make, and a file that does not come back as the schema says."""
+    page = (DOCS / "how-to" / "r.md").read_text("utf-8")
+    wanted = sorted({*re.findall(r"(\w+)::", page)})
+    rscript = shutil.which("Rscript")
+    if rscript is None:
+        pytest.skip("there is no R on this machine")
+    there = f"quit(status = !all(sapply(c({str(wanted)[1:-1]}), requireNamespace, quietly = TRUE)))"
+    if subprocess.run([rscript, "-e", there], capture_output=True, check=False).returncode:
+        pytest.skip(f"R has not all of {', '.join(wanted)}")
+    for language, file, part, _ in blocks(page):
+        if file or language == "r":
+            (tmp_path / (file or "page.R")).write_text(part, encoding="utf-8")
+    environment = {"RETICULATE_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    subprocess.run([rscript, "page.R"], cwd=tmp_path, env=os.environ | environment, check=True, timeout=300)
+    schema = Schema.from_yaml(tmp_path / "schema.yaml")
+    made = pd.read_csv(tmp_path / "synthetic.csv")
+    assert len(made) == 1000 and len(schema.conform(made).frame) == 1000
+    assert 0 < made["creatinine"].isna().sum() < 200
+
+
 EVERY = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -144,6 +173,23 @@ def test_links_work_in_a_checkout():
 
 
 GUIDES = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")])
+
+
+def test_the_list_of_pages_for_programs_is_that_of_the_site():
+    """Catches a page that docs/llms.txt does not name, names elsewhere or under an old title."""
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    listed = [(title, to) for part in nav for one in part.values() for title, to in named(one, *part)]
+    of_site = [(title, re.sub(r"\.(md|ipynb)$", ".html", to)) for title, to in listed]
+    text = (DOCS / "llms.txt").read_text("utf-8")
+    assert re.findall(r"^- \[(.+)\]\((.+)\): \S", text, re.MULTILINE) == of_site
+    headings = re.findall("^## (.+)$", text, re.MULTILINE)
+    assert headings == [title for part in nav for title in part]
+    assert not complaints(text)
+
+
+def named(part, title):
+    """Titles and files of a part of the navigation: one page, or a list of pages."""
+    return [(title, part)] if isinstance(part, str) else [pair for one in part for pair in one.items()]
 
 
 def test_a_guide_starts_with_an_example():

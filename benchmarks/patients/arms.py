@@ -145,9 +145,74 @@ def relational(environments: Environments, slots: int, first: int | None = None)
         numbers["unit"] = rows[schema.unit].to_numpy()
         made = _fitted(_python(environments, "google"), "fit_google_relational.py", task, numbers)
         long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        if not schema.timed:
+            long[schema.order] = np.arange(len(long))
         return long.sort_values([schema.unit, schema.order], ignore_index=True)
 
     return arm
+
+
+#: cells of a number that may be missing, as many as flexsynth makes of any other
+CELLS = 12
+
+
+def markov(rscript: str, companions: int = 0) -> Arm:
+    """flexsynth's chain of rows: the values of one depend on those of the row before.
+
+    It has no missing values and cuts numbers into cells of one width. In its favour a time is the logarithm
+    of the days since the row before, and a number that may be missing has a cell of its own for that.
+    """
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        rows = rows.sort_values([schema.unit, schema.order], ignore_index=True)
+        table = Schema(columns=schema.columns)
+        facts = public_facts(table)
+        time = schema.names.index(schema.order) if schema.timed else None
+        numbers = as_numbers(table.conform(rows[list(table.names)]).frame, table)
+        if time is not None:
+            since = numbers.iloc[:, time].groupby(rows[schema.unit]).diff().fillna(numbers.iloc[:, time])
+            numbers.isetitem(time, np.log1p(since - facts[time]["lower"]))
+            longest = float(np.log1p(facts[time]["upper"] - facts[time]["lower"]))
+            facts[time] = facts[time] | {"lower": 0.0, "upper": longest}
+        columns = []
+        for fact, name in zip(facts, schema.names, strict=True):
+            numbers[fact["name"]], known = _without_missing(numbers[fact["name"]], fact)
+            columns.append(known | {"name": fact["name"], "per_patient": name in schema.per_patient})
+        numbers["unit"] = rows[schema.unit].to_numpy()
+        numbers["row"] = rows.groupby(schema.unit).cumcount() + 1
+        task = {"epsilon": epsilon, "delta": DELTA, "seed": seed, "columns": columns}
+        task["options"] = {"most": schema.most, "companions": companions}
+        made = _fitted(rscript, "fit_flexsynth.R", task, numbers)
+        rng = np.random.default_rng(seed)
+        for fact in facts:
+            made[fact["name"]] = _with_missing(made[fact["name"]], fact, rng)
+        if time is not None:
+            name, start = facts[time]["name"], schema.columns[time].lower
+            made[name] = np.expm1(made[name]).groupby(made["unit"]).cumsum() + start
+        long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        return long if schema.timed else long.assign(**{schema.order: made["row"]})
+
+    return arm
+
+
+def _without_missing(values: pd.Series, fact: dict) -> tuple[pd.Series, dict]:
+    """Codes of categories and of cells, the last of them for no value, or numbers that are always there."""
+    if "size" in fact:
+        return values.fillna(fact["size"]), {"size": fact["size"] + fact["missing"]}
+    if not fact["missing"]:
+        return values, {"lower": fact["lower"], "upper": fact["upper"]}
+    cells = (values - fact["lower"]) / (fact["upper"] - fact["lower"]) * CELLS
+    return np.floor(cells).clip(0, CELLS - 1).fillna(CELLS), {"size": CELLS + 1}
+
+
+def _with_missing(values: pd.Series, fact: dict, rng: np.random.Generator) -> pd.Series:
+    """The inverse of :func:`_without_missing`, with a random number of each cell."""
+    if not fact["missing"]:
+        return values
+    if "size" in fact:
+        return values.where(values < fact["size"])
+    within = (values + rng.random(len(values))) / CELLS
+    return (fact["lower"] + within * (fact["upper"] - fact["lower"])).where(values < CELLS)
 
 
 def _python(environments: Environments, name: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.patients.arms import Arm, relational, several_rows, strangers, wide, wide_peer
+from benchmarks.patients.arms import Arm, markov, relational, several_rows, strangers, wide, wide_peer
 from benchmarks.patients.tables import TABLES, halves
 from benchmarks.peers.environments import Environments
 from dpsynth import PatientSchema
@@ -61,8 +61,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--arms", nargs="+", default=["several rows"], help="or: all")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=6, help="rows of a patient in one wide row")
+    parser.add_argument("--patients", type=int, help="at most so many in each half")
     parser.add_argument("--environments", type=Path, default=Path("environments"))
     parser.add_argument("--google", help="Python of an environment that has google/dpsynth")
+    parser.add_argument("--rscript", default="Rscript", help="R that has flexsynth and jsonlite")
     asked = parser.parse_args(arguments)
     first = asked.first
     environments = Environments(asked.environments, {"google": asked.google} if asked.google else {})
@@ -74,10 +76,12 @@ def main(arguments: Sequence[str]) -> None:
         "one wide row, dpmm AIM": wide_peer(first, "aim", environments),
         "relational, google/dpsynth": relational(environments, slots=3),
         "relational of first rows, google/dpsynth": relational(environments, slots=first, first=first),
+        "chain of rows, flexsynth": markov(asked.rscript),
+        "chain of rows with two companions, flexsynth": markov(asked.rscript, companions=2),
     }
     chosen = list(arms) if asked.arms == ["all"] else asked.arms
     for name in asked.tables:
-        train, test, schema = halves(name)
+        train, test, schema = halves(name, asked.patients)
         print(f"\n## {name}: {schema.n_public:,} patients, {len(train):,} rows, at most {schema.most}\n")
         lines = [("real patients", "", judged(test, train, test, schema) | {"seconds": np.nan})]
         lines[0][2]["patient AUC"] = judged(train, test, test, schema)["patient AUC"]

@@ -164,10 +164,17 @@ TABLES: dict[str, Callable[[], tuple[pd.DataFrame, PatientSchema]]] = {
 }
 
 
-def halves(name: str) -> tuple[pd.DataFrame, pd.DataFrame, PatientSchema]:
-    """Rows of a random half of the patients, of the other half, and the schema with the public number."""
+def halves(name: str, patients: int | None = None) -> tuple[pd.DataFrame, pd.DataFrame, PatientSchema]:
+    """Rows of a random half of the patients, of the other half, and the schema with the public number.
+
+    At most ``patients`` random ones are in each half.
+    """
     rows, schema = TABLES[name]()
+    rng = np.random.default_rng(0)
     ids = np.sort(rows[schema.unit].unique())
-    first = np.random.default_rng(0).permutation(len(ids)) < len(ids) // 2
+    if patients is not None:
+        ids = np.sort(rng.permutation(ids)[: 2 * patients])
+        rows = rows[rows[schema.unit].isin(ids)]
+    first = rng.permutation(len(ids)) < len(ids) // 2
     mine = rows[schema.unit].isin(ids[first])
     return rows[mine], rows[~mine], schema.model_copy(update={"n_public": int(first.sum())})
