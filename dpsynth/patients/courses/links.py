@@ -1,10 +1,10 @@
-"""Correlations of the steps of columns that may rise and fall."""
+"""Correlations of the steps of ordered columns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -20,20 +20,28 @@ class PairTable(RowTable):
     """A table to which each pair of columns adds the steps of a patient."""
 
     columns: tuple[str, ...] = ()
+    increasing: tuple[str, ...] = ()
+    order: str = ""
 
     def entries(self, rows: RowNumbers) -> tuple[Ints, Ints, Ints]:
         """A pair's steps in the same and in opposite directions."""
-        counts = concordances(rows, self.columns)
+        counts = concordances(rows, self.columns, self.increasing, self.order)
         patient, cell = np.nonzero(counts)
         return patient, cell, counts[patient, cell].astype(np.int64)
 
 
-def concordances(rows: RowNumbers, columns: Sequence[str]) -> Floats:
+def concordances(
+    rows: RowNumbers, columns: Sequence[str], increasing: Sequence[str] = (), order: str = ""
+) -> Floats:
     """For each pair of columns, a patient's steps in the same and in opposite directions.
 
-    A step leads from a row that has both values to the next such row. Shape (N, 2 pairs).
+    A step leads from a row that has both values to the next such row. Of an ``increasing`` column it is what
+    it rises more than in the same time on average. Shape (N, 2 pairs).
     """
-    values = [rows.numbers[name] for name in columns]
+    values = [
+        around_the_line(rows.numbers[name], rows.numbers[order]) if name in increasing else rows.numbers[name]
+        for name in columns
+    ]
     found = np.zeros((len(rows.rows), 2 * math.comb(len(values), 2)))
     for k, (one, other) in enumerate(combinations(values, 2)):
         both = ~np.isnan(one) & ~np.isnan(other)
@@ -45,11 +53,26 @@ def concordances(rows: RowNumbers, columns: Sequence[str]) -> Floats:
     return found
 
 
+def around_the_line(values: Floats, times: Floats) -> Floats:
+    """Distances of values that do not fall from the line between the first and the last, over the time."""
+    there = ~np.isnan(values)
+    high = np.where(there, np.fmax.accumulate(values, axis=1), np.nan)
+    at = np.where(there, times, np.nan)
+    (first, last), (begin, end) = (
+        (np.nanmin(each, axis=1, initial=np.inf), np.nanmax(each, axis=1, initial=-np.inf))
+        for each in (high, at)
+    )
+    slope = np.where(end > begin, last - first, 0.0) / np.where(end > begin, end - begin, 1.0)
+    return np.round(high - first[:, None] - slope[:, None] * (at - begin[:, None]), 9)
+
+
 @dataclass(frozen=True)
 class Links(RowCourse):
-    """The ordered columns that rise and fall, in pairs. They have no levels of their own."""
+    """The ordered columns, in pairs. They have no levels of their own."""
 
     columns: tuple[str, ...]
+    increasing: tuple[str, ...]
+    order: str
 
     def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
         """*pairs*: whether both rise or fall, or one rises and the other falls, from one row to the next."""
@@ -63,7 +86,8 @@ class Links(RowCourse):
             return correlations(np.where(np.array(apart)[:, None], 1.0, noisy), count, noise_std)
 
         shape = (math.comb(count, 2), 2)
-        return (PairTable("pairs", "", shape, estimate=estimate, columns=self.columns),)
+        own = PairTable("pairs", "", shape, estimate=estimate)
+        return (replace(own, columns=self.columns, increasing=self.increasing, order=self.order),)
 
     def draw(self, drawing: RowsDrawing) -> None:
         """Nothing: `RowsDrawing.best` draws each column's steps given those before."""
