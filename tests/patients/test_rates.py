@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from visits import CAREERS, careers, histories_of, patients_of
+from visits import CAREERS, STAYS, careers, histories_of, patients_of, stays
 
 from dpsynth import Column, PatientSchema
 from dpsynth.errors import SchemaError
-from dpsynth.patients.courses import small_categories
+from dpsynth.patients.courses import row_tables, small_categories
 from dpsynth.patients.courses.increasing import slowed
-from dpsynth.patients.histories import patient_table
+from dpsynth.patients.histories import Histories, patient_table
 from dpsynth.patients.rates import Rate
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
@@ -25,16 +25,21 @@ from dpsynth.synthesis.rows import Trajectories, draw_rows
 DAYS, NUMBERS = 365.25, {"I": 0, "II": 1, "III": 2, "IV": 3, "V": 4}
 
 
-def drawn(frame: pd.DataFrame, schema: PatientSchema = CAREERS, levels: pd.DataFrame | None = None):
-    """Rows from tables without noise, of persons with the table's own levels or others."""
+def exact(frame: pd.DataFrame, schema: PatientSchema = CAREERS) -> Trajectories:
+    """Tables of rows without noise."""
     release = VisitsRelease(noise_multiplier=None, schema=schema)
     records = FrameRecords(histories_of(frame, schema))
     sums = Ledger().run(release, records, np.random.default_rng(0))
     names = [column.name for column in small_categories(schema.courses)]
-    model = Trajectories.of(schema, sums, 0.0, dict(zip(names[1:], names, strict=False)), {})
-    return draw_rows(
-        model, patient_table(frame, schema) if levels is None else levels, np.random.default_rng(1)
-    )
+    return Trajectories.of(schema, sums, 0.0, dict(zip(names[1:], names, strict=False)), {})
+
+
+def drawn(
+    frame: pd.DataFrame, schema: PatientSchema = CAREERS, levels: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Rows from tables without noise, of persons with the table's own levels or others."""
+    levels = patient_table(frame, schema) if levels is None else levels
+    return draw_rows(exact(frame, schema), levels, np.random.default_rng(1))
 
 
 def too_steep(rows: pd.DataFrame, most: float, step: float) -> int:
@@ -87,6 +92,7 @@ def test_no_synthetic_value_rises_faster_than_the_time_whatever_the_levels(
     st.sampled_from([0.5, 1.0, 3.0]),
     st.sampled_from([None, 1.0, 0.5]),
 )
+@example([(0, 0), (1, 1), (2, 2)], 0.5, 1.0)
 @settings(deadline=None)
 def test_a_value_counts_as_the_most_that_time_allows(
     rows: list[tuple[int, int]], rate: float, step: float | None
@@ -128,7 +134,7 @@ def test_levels_are_those_of_plain_pandas() -> None:
 
 
 def test_increasing_columns_belong_to_the_others() -> None:
-    """Levels of experience that others have, and steps of the wage that do not know those of experience."""
+    """Experience of others, steps of the wage that do not know it, and both rising taken for a link."""
     frame = careers(3000, seed=4)
 
     def found(rows: pd.DataFrame) -> tuple[float, float]:
@@ -143,6 +149,34 @@ def test_increasing_columns_belong_to_the_others() -> None:
     (real, real_steps), (made, made_steps) = found(frame), found(drawn(frame))
     assert made == pytest.approx(real, abs=0.05)
     assert made_steps > 0.6 * real_steps > 0.3
+    noise = np.random.default_rng(5).normal(0, 0.3, len(frame))
+    by_time = frame.assign(wage=(10 + 0.8 * frame["day"] / DAYS + noise).round(2))
+    linked, apart = (exact(rows).named["pairs", ""] for rows in (frame, by_time))
+    assert linked[0, 2] > 0.2 and abs(apart[0, 2]) < 0.05  # experience and wage
+
+
+@pytest.mark.parametrize(
+    ("schema", "table"), [(CAREERS, careers), (STAYS, stays)], ids=["with rates", "without"]
+)
+def test_what_is_counted_of_a_patient_reads_no_other(schema: PatientSchema, table) -> None:
+    """A pace, a mean step or a course that another patient has."""
+
+    def counted(frame: pd.DataFrame) -> list[dict[tuple[int, int], int]]:
+        own = Histories.from_frame(histories_of(frame, schema), schema)
+        found = []
+        for each in row_tables(schema.courses):
+            patient, cell, count = each.entries(own)
+            found.append({(int(p), int(c)): int(n) for p, c, n in zip(patient, cell, count, strict=True)})
+        return found
+
+    frame = table(30, seed=6)
+    whole, names = counted(frame), frame["id"].unique()
+    for place in (0, 11, 29):
+        alone = counted(frame[frame["id"] == names[place]])
+        for of_all, own in zip(whole, alone, strict=True):
+            assert {cell: n for (p, cell), n in of_all.items() if p == place} == {
+                cell: n for (_, cell), n in own.items()
+            }
 
 
 def test_a_rate_is_read_from_files_and_refused_where_wrong() -> None:

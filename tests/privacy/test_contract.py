@@ -463,7 +463,7 @@ CASES = {
     ),
     "tables of rows with rates": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=CAREERS),
-        np.sqrt(7),
+        np.sqrt(8),
         table=Patients(CAREERS, careers),
     ),
     "tables of rows with categories": Case(

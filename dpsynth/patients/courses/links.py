@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.patients.courses.course import RowCourse, RowNumbers, RowTable
 from dpsynth.patients.courses.drawing import RowsDrawing
@@ -35,35 +36,35 @@ def concordances(
 ) -> Floats:
     """For each pair of columns, a patient's steps in the same and in opposite directions.
 
-    A step leads from a row that has both values to the next such row. Of an ``increasing`` column it is what
-    it rises more than in the same time on average. Shape (N, 2 pairs).
+    A step leads from a row that has both values to the next such row. Beside an ``increasing`` column, which
+    never steps down, it counts as far as it is above the patient's mean over the time. Shape (N, 2 pairs).
     """
-    values = [
-        around_the_line(rows.numbers[name], rows.numbers[order]) if name in increasing else rows.numbers[name]
-        for name in columns
-    ]
-    found = np.zeros((len(rows.rows), 2 * math.comb(len(values), 2)))
-    for k, (one, other) in enumerate(combinations(values, 2)):
-        both = ~np.isnan(one) & ~np.isnan(other)
+    found = np.zeros((len(rows.rows), 2 * math.comb(len(columns), 2)))
+    for k, (one, other) in enumerate(combinations(columns, 2)):
+        values = [rows.numbers[name] for name in (one, other)]
+        both = ~np.isnan(values[0]) & ~np.isnan(values[1])
         last = last_before(both)
-        steps = (each - np.take_along_axis(each, np.maximum(last, 0), axis=1) for each in (one, other))
-        signs = np.where(both & (last >= 0), np.prod([*map(np.sign, steps)], axis=0), 0)
+        steps = [_steps(each, last, both) for each in values]
+        if {one, other} & {*increasing}:
+            time = _steps(rows.numbers[order], last, both)
+            steps = [above_the_mean(each, time) for each in steps]
+        signs = np.prod([*map(np.sign, steps)], axis=0)
         found[:, 2 * k] = (signs > 0).sum(axis=1)
         found[:, 2 * k + 1] = (signs < 0).sum(axis=1)
     return found
 
 
-def around_the_line(values: Floats, times: Floats) -> Floats:
-    """Distances of values that do not fall from the line between the first and the last, over the time."""
-    there = ~np.isnan(values)
-    high = np.where(there, np.fmax.accumulate(values, axis=1), np.nan)
-    at = np.where(there, times, np.nan)
-    (first, last), (begin, end) = (
-        (np.nanmin(each, axis=1, initial=np.inf), np.nanmax(each, axis=1, initial=-np.inf))
-        for each in (high, at)
-    )
-    slope = np.where(end > begin, last - first, 0.0) / np.where(end > begin, end - begin, 1.0)
-    return np.round(high - first[:, None] - slope[:, None] * (at - begin[:, None]), 9)
+def _steps(values: Floats, last: Ints, both: NDArray[np.bool_]) -> Floats:
+    """Steps to rows from those numbered ``last``, 0 where there is none."""
+    before = np.take_along_axis(values, np.maximum(last, 0), axis=1)
+    return np.where(both & (last >= 0), values - before, 0.0)
+
+
+def above_the_mean(steps: Floats, time: Floats) -> Floats:
+    """What steps are above the patient's mean step in the same time. Shape (N, most)."""
+    whole = time.sum(axis=1)
+    slope = steps.sum(axis=1) / np.where(whole > 0, whole, 1.0)
+    return np.round(steps - slope[:, None] * time, 9)
 
 
 @dataclass(frozen=True)
