@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
@@ -74,7 +75,7 @@ class Rate(BaseModel):
     @classmethod
     def of(cls, column: str, entry: Any) -> Rate:
         """Read what stands behind ``rate`` in a file."""
-        if not isinstance(entry, dict) or {*entry} != {"most", "per"}:
+        if not isinstance(entry, Mapping) or {*entry} != {"most", "per"}:
             raise SchemaError(f"column {column!r}: rate must be a mapping such as {{most: 1, per: year}}")
         return cls(column=column, **entry)
 
