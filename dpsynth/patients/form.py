@@ -30,6 +30,13 @@ def json_schema() -> dict[str, Any]:
         column[end]["anyOf"].append({"type": "string"})
     column["special"]["items"] = {"type": ["number", "string"]}
     column |= {"per": {"enum": ["row", "patient"]}, "over_time": {"enum": [*OVER_TIME]}}
+    rate = {"most": {"type": "number", "exclusiveMinimum": 0}, "per": {"type": "string"}}
+    column["rate"] = {
+        "type": "object",
+        "properties": rate,
+        "required": ["most", "per"],
+        "additionalProperties": False,
+    }
     entry = {
         "type": "object",
         "properties": {

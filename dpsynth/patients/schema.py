@@ -29,6 +29,7 @@ from dpsynth.patients.courses.numbers import NumberCourse
 from dpsynth.patients.courses.presences import Presences
 from dpsynth.patients.courses.times import Places, Times
 from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
+from dpsynth.patients.rates import Rate
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells
@@ -71,7 +72,10 @@ class PatientSchema(TableSchema):
     per_patient : tuple of str
         Columns that have one value for each patient. All others may change from row to row.
     increasing : tuple of str
-        Numeric or ordinal columns that never fall from one row to the next, such as a stage.
+        Numeric or ordinal columns that never fall from one row to the next, such as a stage. A value below
+        an earlier one counts as that one.
+    rates : tuple of Rate
+        How much such columns rise at most in a unit of time. A value above counts as the largest possible.
     once : tuple of str
         Categories of which a patient has each value once at most, such as a diagnosis at its first time.
         Later rows with the same value are left out, or count as without one where it may be missing.
@@ -126,6 +130,7 @@ class PatientSchema(TableSchema):
     unique: StrictBool = False
     per_patient: tuple[StrictStr, ...] = ()
     increasing: tuple[StrictStr, ...] = ()
+    rates: tuple[Rate, ...] = ()
     once: tuple[StrictStr, ...] = ()
     terminal: tuple[StrictStr, ...] = ()
     files: tuple[PatientFile, ...] = ()
@@ -176,6 +181,8 @@ class PatientSchema(TableSchema):
                     f"be {word}"
                 )
             OVER_TIME[word].check(self.column(name))
+        for rate in self.rates:
+            self._check_rate(rate)
         for column in self.variables:
             if column.name in self.once and not column.missing and len(column.categories) < self.most:
                 raise ValueError(
@@ -215,6 +222,17 @@ class PatientSchema(TableSchema):
         steps = len(ahead) or order.n_values
         if self.unique and steps is not None and steps < self.most:
             raise ValueError(f"most must be at most {steps}, the number of times, where they are unique")
+
+    def _check_rate(self, rate: Rate) -> None:
+        if rate.column not in self.increasing or [own.column for own in self.rates].count(rate.column) > 1:
+            raise ValueError(
+                f"column {rate.column!r}: one rate can be given, and over_time must be increasing"
+            )
+        if not self.timed:
+            raise ValueError(
+                f"column {rate.column!r}: a rate needs the time of rows, as the order in columns"
+            )
+        rate.in_clock(self.clock)
 
     @property
     def folder(self) -> PatientFolder:
@@ -322,6 +340,8 @@ class PatientSchema(TableSchema):
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
             for course in OVER_TIME:
                 column |= {"over_time": course} if column["name"] in getattr(self, course) else {}
+            rate = next((rate for rate in self.rates if rate.column == column["name"]), None)
+            column |= {} if rate is None else {"rate": rate.entry()}
         facts |= {"constraints": table.get("constraints"), "columns": columns}
         return {key: value for key, value in facts.items() if value is not None}
 
@@ -351,10 +371,9 @@ class PatientSchema(TableSchema):
                 )
             for key in ("per_patient",) * (per == "patient") + (course,) * (course is not None):
                 named[key].append(column.get("name"))
-        plain = [
-            {key: value for key, value in column.items() if key not in ("per", "over_time")}
-            for column in given
-        ]
+        own = ("per", "over_time", "rate")
+        plain = [{key: value for key, value in column.items() if key not in own} for column in given]
+        named["rates"] = [Rate.of(str(c.get("name")), c["rate"]) for c in given if c.get("rate") is not None]
         files = data.get("files") or {}
         if not isinstance(files, Mapping):
             raise SchemaError("schema: files must be a mapping from a file's name to its columns")
@@ -487,14 +506,18 @@ class PatientSchema(TableSchema):
             if self.timed
             else Places(self.order)
         )
-        links = Links(tuple(column.name for column in self.free if column.kind != "categorical"))
+        linked = [c.name for c in self.variables if c in self.free or c.name in self.increasing]
+        links = Links(
+            tuple(c for c in linked if self.column(c).kind != "categorical"), self.increasing, self.order
+        )
         return (order, presences, *map(self._course, self.variables), links)
 
     @property
     def _facts(self) -> RowFacts:
         clock = self.clock if self.timed else None
         until = None if self.until is None else self.column(self.until)
-        return RowFacts(self.order, clock, self.most, self.times, self.unique, until)
+        rates = {rate.column: rate for rate in self.rates}
+        return RowFacts(self.order, clock, self.most, self.times, self.unique, until, rates)
 
     def _course(self, column: Column) -> RowCourse:
         declared = {name: course for word, course in OVER_TIME.items() for name in getattr(self, word)}

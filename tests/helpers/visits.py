@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dpsynth.patients.files import PatientFile
 from dpsynth.patients.histories import Histories
+from dpsynth.patients.rates import Rate
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.schema import Column
 
@@ -140,6 +141,45 @@ def stays(n: int, seed: int = 0) -> pd.DataFrame:
             "dbp": dbp,
             "pregnant": np.where(young & (rng.random(m) < 0.1), "yes", "no"),
             "died": np.where(last & (rng.random(m) < 0.3), "yes", "no"),
+        }
+    )
+
+
+#: Careers: experience and a stage that rise no faster than the time, and a wage that rises with experience.
+CAREERS = PatientSchema(
+    unit="id",
+    order="day",
+    most=6,
+    columns=(
+        Column(name="day", kind="integer", lower=0, upper=4000, unit="days"),
+        Column(name="experience", kind="continuous", lower=0, upper=40, decimals=1, missing=True),
+        Column(name="grade", kind="ordinal", categories=("I", "II", "III", "IV", "V")),
+        Column(name="wage", kind="continuous", lower=0, upper=50, decimals=2),
+    ),
+    increasing=("experience", "grade"),
+    rates=(Rate(column="experience", most=1, per="year"), Rate(column="grade", most=2, per="years")),
+)
+
+
+def careers(n: int, seed: int = 0) -> pd.DataFrame:
+    """One to six rows of each of n persons, of whom each works a part of the time of their own."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(1, 7, n)
+    who = np.repeat(np.arange(n), rows)
+    day = np.sort(rng.integers(0, 4000, (n, 6)), axis=1)[np.arange(6) < rows[:, None]]
+    gap = np.where(np.r_[True, who[1:] != who[:-1]], 0, np.diff(day, prepend=0)) / 365.25
+    works = np.where(rng.random(len(who)) < rng.beta(2, 0.5, n)[who], 1.0, 0.2) * gap
+    steps = pd.DataFrame({"works": works, "grades": rng.random(len(who)) * gap}).groupby(who).cumsum()
+    experience = rng.gamma(2, 4, n)[who] + steps["works"].to_numpy()
+    grade = np.minimum((rng.random(n)[who] + steps["grades"].to_numpy()).astype(int), 4)
+    wage = 10 + 0.8 * experience + rng.normal(0, 2, n)[who] + rng.normal(0, 0.3, len(who))
+    return pd.DataFrame(
+        {
+            "id": who,
+            "day": day,
+            "experience": np.where(rng.random(len(who)) < 0.1, np.nan, np.floor(10 * experience) / 10),
+            "grade": np.array(["I", "II", "III", "IV", "V"])[grade],
+            "wage": wage.clip(0, 50).round(2),
         }
     )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.patients.courses.drawing import RowsDrawing, SyntheticLevels
 from dpsynth.patients.courses.estimates import shrunk_conditional
+from dpsynth.patients.rates import Rate
 from dpsynth.patients.series import Floats, Ints
 from dpsynth.table.column import Column
 
@@ -106,7 +107,8 @@ class RowFacts:
 
     ``clock``: the time as a number, of days where it is a date. None where rows are numbered. ``times``: all
     times that rows can have, in the order's own unit, or none. ``unique``: whether each is of one row.
-    ``until``: a column per patient after which no row comes.
+    ``until``: a column per patient after which no row comes. ``rates``: the most by which increasing columns
+    rise, by their names.
     """
 
     order: str
@@ -115,6 +117,7 @@ class RowFacts:
     times: tuple[float, ...] = ()
     unique: bool = False
     until: Column | None = None
+    rates: Mapping[str, Rate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -178,10 +178,17 @@ class RowsDrawing:
         self.kept = [np.take_along_axis(values, order, axis=1) for values in self.kept]
 
     def climb(
-        self, table: Floats, edges: Floats, total: Floats, here: NDArray[np.bool_], *fixed: Ints
+        self,
+        table: Floats,
+        edges: Floats,
+        total: Floats,
+        here: NDArray[np.bool_],
+        *fixed: Ints,
+        uniform: Floats | None = None,
     ) -> Floats:
         """Sums of steps that add up to ``total`` over the values that are there, which stand at the left."""
-        bins, place = self.chain(table, self.rng.random(here.shape), *fixed, first=1)
+        uniform = self.rng.random(here.shape) if uniform is None else uniform
+        bins, place = self.chain(table, uniform, *fixed, first=1)
         density = table.mean(axis=tuple(range(table.ndim - 1)))
         steps = place_inside(bins, edges, density, place) * here
         steps[:, 0] = 0.0

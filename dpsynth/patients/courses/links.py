@@ -1,13 +1,14 @@
-"""Correlations of the steps of columns that may rise and fall."""
+"""Correlations of the steps of ordered columns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.patients.courses.course import RowCourse, RowNumbers, RowTable
 from dpsynth.patients.courses.drawing import RowsDrawing
@@ -20,36 +21,59 @@ class PairTable(RowTable):
     """A table to which each pair of columns adds the steps of a patient."""
 
     columns: tuple[str, ...] = ()
+    increasing: tuple[str, ...] = ()
+    order: str = ""
 
     def entries(self, rows: RowNumbers) -> tuple[Ints, Ints, Ints]:
         """A pair's steps in the same and in opposite directions."""
-        counts = concordances(rows, self.columns)
+        counts = concordances(rows, self.columns, self.increasing, self.order)
         patient, cell = np.nonzero(counts)
         return patient, cell, counts[patient, cell].astype(np.int64)
 
 
-def concordances(rows: RowNumbers, columns: Sequence[str]) -> Floats:
+def concordances(
+    rows: RowNumbers, columns: Sequence[str], increasing: Sequence[str] = (), order: str = ""
+) -> Floats:
     """For each pair of columns, a patient's steps in the same and in opposite directions.
 
-    A step leads from a row that has both values to the next such row. Shape (N, 2 pairs).
+    A step leads from a row that has both values to the next such row. Beside an ``increasing`` column, which
+    never steps down, it counts as far as it is above the patient's mean over the time. Shape (N, 2 pairs).
     """
-    values = [rows.numbers[name] for name in columns]
-    found = np.zeros((len(rows.rows), 2 * math.comb(len(values), 2)))
-    for k, (one, other) in enumerate(combinations(values, 2)):
-        both = ~np.isnan(one) & ~np.isnan(other)
+    found = np.zeros((len(rows.rows), 2 * math.comb(len(columns), 2)))
+    for k, (one, other) in enumerate(combinations(columns, 2)):
+        values = [rows.numbers[name] for name in (one, other)]
+        both = ~np.isnan(values[0]) & ~np.isnan(values[1])
         last = last_before(both)
-        steps = (each - np.take_along_axis(each, np.maximum(last, 0), axis=1) for each in (one, other))
-        signs = np.where(both & (last >= 0), np.prod([*map(np.sign, steps)], axis=0), 0)
+        steps = [_steps(each, last, both) for each in values]
+        if {one, other} & {*increasing}:
+            time = _steps(rows.numbers[order], last, both)
+            steps = [above_the_mean(each, time) for each in steps]
+        signs = np.prod([*map(np.sign, steps)], axis=0)
         found[:, 2 * k] = (signs > 0).sum(axis=1)
         found[:, 2 * k + 1] = (signs < 0).sum(axis=1)
     return found
 
 
+def _steps(values: Floats, last: Ints, both: NDArray[np.bool_]) -> Floats:
+    """Steps to rows from those numbered ``last``, 0 where there is none."""
+    before = np.take_along_axis(values, np.maximum(last, 0), axis=1)
+    return np.where(both & (last >= 0), values - before, 0.0)
+
+
+def above_the_mean(steps: Floats, time: Floats) -> Floats:
+    """What steps are above the patient's mean step in the same time. Shape (N, most)."""
+    whole = time.sum(axis=1)
+    slope = steps.sum(axis=1) / np.where(whole > 0, whole, 1.0)
+    return np.round(steps - slope[:, None] * time, 9)
+
+
 @dataclass(frozen=True)
 class Links(RowCourse):
-    """The ordered columns that rise and fall, in pairs. They have no levels of their own."""
+    """The ordered columns, in pairs. They have no levels of their own."""
 
     columns: tuple[str, ...]
+    increasing: tuple[str, ...]
+    order: str
 
     def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
         """*pairs*: whether both rise or fall, or one rises and the other falls, from one row to the next."""
@@ -63,7 +87,8 @@ class Links(RowCourse):
             return correlations(np.where(np.array(apart)[:, None], 1.0, noisy), count, noise_std)
 
         shape = (math.comb(count, 2), 2)
-        return (PairTable("pairs", "", shape, estimate=estimate, columns=self.columns),)
+        own = PairTable("pairs", "", shape, estimate=estimate)
+        return (replace(own, columns=self.columns, increasing=self.increasing, order=self.order),)
 
     def draw(self, drawing: RowsDrawing) -> None:
         """Nothing: `RowsDrawing.best` draws each column's steps given those before."""
