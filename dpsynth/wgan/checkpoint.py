@@ -26,6 +26,8 @@ from dpsynth.wgan.state import TrainingState, by_place, nested
 
 # The second is what `dpsynth.runs.spending` makes of the first when it is given up.
 _NAME, _USED = "checkpoint.json", "checkpoint.used.json"
+# Variables by which TensorFlow chooses its number of threads and its kernels.
+_ROUNDING = ("TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS")
 _NOTE = (
     "PRIVATE: this folder holds the state of a training and of the generator of its noise. Whoever reads it "
     "can take the noise away. Keep it with the data. Do not share it. Delete it when the model is saved.\n"
@@ -84,12 +86,18 @@ class Interrupted:
 
 
 def this_computer() -> str:
-    """Machine, cores and libraries, which decide how sums are rounded."""
+    """Machine, cores, libraries and their settings, which decide how sums are rounded.
+
+    A sum that more threads share is rounded otherwise.
+    """
     import tensorflow as tf
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     kinds = [device.device_type for device in tf.config.list_physical_devices()]
-    return f"{platform.node()} {platform.machine()} {cores} {kinds} {np.__version__} {tf.__version__}"
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    given = [os.environ.get(name, "") for name in _ROUNDING]
+    libraries = f"{np.__version__} {tf.__version__}"
+    return f"{platform.node()} {platform.machine()} {cores} {kinds} {libraries} {threads} {given}"
 
 
 class Saved(Protocol):

@@ -278,9 +278,25 @@ def test_a_checkpoint_of_another_generator_is_refused(tmp_path, eager_steps):
         Other.resume(tmp_path / "c", table())
 
 
+def elsewhere(patch):
+    patch.setattr("dpsynth.wgan.checkpoint.platform.node", lambda: "elsewhere")
+
+
+def with_other_threads(patch):
+    patch.setattr("tensorflow.config.threading.get_intra_op_parallelism_threads", lambda: 77)
+
+
+def with_other_threads_asked_for(patch):
+    patch.setenv("TF_NUM_INTRAOP_THREADS", "77")
+
+
+@pytest.mark.parametrize("move", [elsewhere, with_other_threads, with_other_threads_asked_for])
 @pytest.mark.usefixtures("eager_steps")
-def test_another_computer_goes_on_with_other_noise(tmp_path, monkeypatch):
-    """Catches one noise for sums that two computers round differently: their difference has none."""
+def test_another_computer_goes_on_with_other_noise(tmp_path, monkeypatch, move):
+    """Catches one noise for sums that two computers, or other threads, round differently.
+
+    Their difference has none.
+    """
 
     def fault():
         raise ZeroDivisionError
@@ -288,7 +304,7 @@ def test_another_computer_goes_on_with_other_noise(tmp_path, monkeypatch):
     whole = fit()
     with pytest.raises(ZeroDivisionError):
         fit(at(20, fault), checkpoint=tmp_path / "c")
-    monkeypatch.setattr("dpsynth.wgan.checkpoint.this_computer", lambda: "elsewhere")
+    move(monkeypatch)
     resumed = DPWGANGP.resume(tmp_path / "c", table())
     assert resumed.history_[:10].equals(whole.history_[:10])
     assert not (resumed.history_["wasserstein"][10:] == whole.history_["wasserstein"][10:]).any()
