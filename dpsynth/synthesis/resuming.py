@@ -43,9 +43,10 @@ class TrainedSynthesizer(Synthesizer, ABC):
 
         On the computer on which it ran, the result is that of a fit without a stop, bit for bit: the noise
         goes on where it was. While a fit goes on, nobody else can use its checkpoint. A checkpoint from
-        another computer goes on with other noise, since sums that are rounded differently must not get the
-        same. So does a copy of a checkpoint that has gone on, which pays again. A checkpoint after the last
-        step gives the fit again. Gradients at random critics that were released are kept: no noise follows.
+        another computer, or from other threads of TensorFlow, goes on with other noise, since sums that are
+        rounded differently must not get the same. So does a copy of a checkpoint that has gone on, which pays
+        again. A checkpoint after the last step gives the fit again. Gradients at random critics that were
+        released are kept: no noise follows.
 
         Parameters
         ----------
