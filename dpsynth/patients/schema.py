@@ -506,10 +506,10 @@ class PatientSchema(TableSchema):
             if self.timed
             else Places(self.order)
         )
-        linked = [c.name for c in self.variables if c in self.free or c.name in self.increasing]
-        links = Links(
-            tuple(c for c in linked if self.column(c).kind != "categorical"), self.increasing, self.order
-        )
+        ordered_ones = [c for c in self.variables if c in self.free or c.name in self.increasing]
+        linked = tuple(c.name for c in ordered_ones if c.kind != "categorical")
+        numbers = tuple(c.name for c in ordered_ones if c.is_numeric)
+        links = Links(linked, numbers, self.increasing, self.order)
         return (order, presences, *map(self._course, self.variables), links)
 
     @property

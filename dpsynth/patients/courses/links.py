@@ -69,9 +69,14 @@ def above_the_mean(steps: Floats, time: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Links(RowCourse):
-    """The ordered columns, in pairs. They have no levels of their own."""
+    """The ordered columns, in pairs. They have no levels of their own.
+
+    Increasing columns are linked with ``numbers`` alone. Both signs of a number's steps above the mean are
+    about as frequent, and those of a category that changes once are not.
+    """
 
     columns: tuple[str, ...]
+    numbers: tuple[str, ...]
     increasing: tuple[str, ...]
     order: str
 
@@ -81,7 +86,11 @@ class Links(RowCourse):
         if count < 2:
             return ()
         # The categories of a row that are linked by a table are not linked once more.
-        apart = [b in parents and parents[b].name == a for a, b in combinations(self.columns, 2)]
+        apart = [
+            (b in parents and parents[b].name == a)
+            or bool({a, b} & {*self.increasing} and {a, b} - {*self.numbers})
+            for a, b in combinations(self.columns, 2)
+        ]
 
         def estimate(noisy: Floats, noise_std: float) -> Floats:
             return correlations(np.where(np.array(apart)[:, None], 1.0, noisy), count, noise_std)
