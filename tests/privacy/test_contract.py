@@ -22,7 +22,20 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
-from visits import DIAGNOSES, FILED, STAYS, VISITS, WARDS, diagnoses, filed, stays, visits, wards
+from visits import (
+    DIAGNOSES,
+    FILED,
+    STAYS,
+    VISITS,
+    WARD_HOURS,
+    WARDS,
+    diagnoses,
+    filed,
+    stays,
+    visits,
+    ward_hours,
+    wards,
+)
 
 import dpsynth
 from dpsynth.checks import Counted
@@ -447,6 +460,11 @@ CASES = {
         lambda: VisitsRelease(noise_multiplier=Z, schema=DIAGNOSES),
         np.sqrt(7),
         table=Patients(DIAGNOSES, diagnoses),
+    ),
+    "tables of rows within stays": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=WARD_HOURS),
+        np.sqrt(18),
+        table=Patients(WARD_HOURS, ward_hours),
     ),
     "tables of rows with categories": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=WARDS), np.sqrt(14), table=Patients(WARDS, wards)
