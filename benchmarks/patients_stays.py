@@ -154,6 +154,8 @@ def measures(rows: pd.DataFrame, real: pd.DataFrame, schema: PatientSchema) -> d
 def _timed(rows: pd.DataFrame, schema: PatientSchema) -> tuple[dict[str, pd.Series], pd.DataFrame]:
     """Times between rows and stays, lengths, places in stays, and rows with values beside the stay before."""
     names = list(next(file.columns for file in schema.files if file.name == "labs.csv"))
+    # a stay before rows of its first hour
+    rows = rows.assign(later=rows["los"].isna()).sort_values([schema.unit, "hour", "later"], kind="stable")
     own = rows[schema.unit]
     stay = rows["los"].notna()
     before = pd.DataFrame(

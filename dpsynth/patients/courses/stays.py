@@ -150,7 +150,7 @@ class Stays(ColumnCourse):
         """Stays one after the other from the first one's time on, and the rows within each at their places.
 
         A patient with one stay keeps its length. Several are shortened where they do not fit into the drawn
-        time. A death ends the stay in which it is.
+        time. A death in another row ends the stay in which it is.
         """
         order, name = self.facts.order, self.column.name
         clock = _Clock.of(drawing, self)
@@ -171,14 +171,17 @@ class Stays(ColumnCourse):
         begins, lengths = self._laid(drawing, clock, lengths, there, np.where(final, taken, 1.0), begin, span)
         begins = np.minimum(begins, clock.floor(latest)[:, None])
         following = np.append(begins[:, 1:], begins[:, :1], axis=1)
-        limit = np.where(final, np.where(drawing.ended, latest, np.inf)[:, None], following)
+        limit = np.where(final, np.inf, following)
         lengths = clock.cut(np.minimum(lengths, np.maximum(limit - begins, 0.0)))
         # nothing follows a death in the row of a stay
         room = np.minimum(lengths, latest[:, None] - begins) * ~(final & (dead & stay).any(axis=1)[:, None])
         a, lasts, room = (np.take_along_axis(values, number, axis=1) for values in (begins, lengths, room))
         moved = np.where(guest, clock.floor(a + part * room), np.where(stay, a, times))
-        ends = np.where(dead, moved, -np.inf).max(axis=1)
-        moved = np.where(drawing.ended[:, None], np.minimum(moved, ends[:, None]), moved)
+        ends = _death(moved, dead)
+        lasts = np.where((dead & stay).any(axis=1)[:, None], lasts, clock.cut(np.minimum(lasts, ends - a)))
+        # a length has steps of its own, on which a death need not lie
+        moved = np.where(guest, np.minimum(moved, clock.floor(a + lasts)), moved)
+        moved = np.minimum(moved, _death(moved, dead))
         drawing.columns[order] = np.where(drawing.here, moved, np.nan)
         drawing.columns[name] = np.where(stay, clock.own(lasts), drawing.columns[name])
         drawing.reorder(np.lexsort((dead, np.where(drawing.here, moved, np.inf)), axis=1))
@@ -347,6 +350,13 @@ def _last_of_stay(stay: Mask, guest: Mask) -> Ints:
     behind = np.append(next_stay[:, 1:], np.full((len(stay), 1), size), axis=1)
     latest = np.maximum.accumulate(np.where(stay | guest, row, 0), axis=1)
     return np.take_along_axis(latest, behind - 1, axis=1)
+
+
+def _death(times: Floats, dead: Mask) -> Floats:
+    """The time of each patient's terminal row, or none, (N, 1)."""
+    return np.where(
+        dead.any(axis=1, keepdims=True), np.where(dead, times, -np.inf).max(axis=1, keepdims=True), np.inf
+    )
 
 
 def _over_mean(lengths: Floats) -> Floats:
