@@ -35,6 +35,9 @@ from dpsynth.table.files import WRITABLE, read_cells, write_table
 from dpsynth.table.identity import identities
 from dpsynth.table.schema import Schema
 
+#: What a schema's file may say of one of ``files``, beside its columns.
+FILE_KEYS = ("item", "value", "order", "key", "through", "lasts", "within")
+
 
 class PatientFile(BaseModel):
     """One file of a folder, with the columns of the schema that it gives.
@@ -52,6 +55,11 @@ class PatientFile(BaseModel):
     key, through : str, optional
         A column, such as the number of a stay, by which rows belong to a patient, and the file that has it
         beside the unit. Rows whose key is not there are left out.
+    lasts : str, optional
+        The column of the file that says how long each of its rows lasts, such as the days of a stay. In the
+        unit of the order, or in days where the order is a date.
+    within : str, optional
+        A file with ``lasts``. No synthetic row of this file lies outside a stay of its patient there.
 
     Raises
     ------
@@ -68,6 +76,8 @@ class PatientFile(BaseModel):
     order: StrictStr | None = None
     key: StrictStr | None = None
     through: StrictStr | None = None
+    lasts: StrictStr | None = None
+    within: StrictStr | None = None
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -84,6 +94,8 @@ class PatientFile(BaseModel):
             raise ValueError("a file in long form must have item, value and columns")
         if (self.key is None) != (self.through is None):
             raise ValueError("key and through belong together: name the file that has the key and the unit")
+        if self.lasts is not None and (self.lasts not in self.columns or self.item is not None):
+            raise ValueError("lasts must name one of the file's columns, and the file has no item")
         return self
 
     @classmethod
@@ -94,14 +106,13 @@ class PatientFile(BaseModel):
         if isinstance(entry, Sequence) and not isinstance(entry, str):
             return cls(name=name, columns=entry)
         raise SchemaError(
-            f"files: {name!r} must have a list of columns, or a mapping with columns and item, value, order, "
-            "key or through"
+            f"files: {name!r} must have a list of columns, or a mapping with columns and "
+            f"{', '.join(FILE_KEYS[:-1])} or {FILE_KEYS[-1]}"
         )
 
     def entry(self) -> Any:
         """Inverse of `of`."""
-        keys = ("item", "value", "order", "key", "through")
-        own = {name: getattr(self, name) for name in keys}
+        own = {name: getattr(self, name) for name in FILE_KEYS}
         said = {key: name for key, name in own.items() if name is not None}
         return {**said, "columns": list(self.columns)} if said else list(self.columns)
 
@@ -188,6 +199,15 @@ class PatientFolder:
         return tuple(found.values())
 
     @property
+    def stays(self) -> tuple[str, tuple[str, ...]] | None:
+        """The column that says how long stays last, and the columns of files whose rows lie within them."""
+        lengths = [file.lasts for file in self.files if file.lasts is not None]
+        within = [file for file in self.files if file.within is not None]
+        return (
+            (lengths[0], tuple(name for file in within for name in self._of_rows(file))) if lengths else None
+        )
+
+    @property
     def apart(self) -> bool:
         """Whether the values of a row come from several places, so that any may be absent."""
         return len(self.events) > 1 or any(file.item is not None for file in self.files)
@@ -228,6 +248,32 @@ class PatientFolder:
         for file in self.events if self.apart else ():
             if not self._of_rows(file):
                 raise ValueError(f"files: {file.name!r} must give a column that changes from row to row")
+        self._check_stays()
+
+    def _check_stays(self) -> None:
+        lasting = {file.name: file for file in self.files if file.lasts is not None}
+        if len(lasting) > 1:
+            raise ValueError("files: one file alone can say how long its rows last")
+        for file in self.files:
+            if file.within is not None and (file.within not in lasting or file.name in lasting):
+                raise ValueError(f"files: {file.name!r} must be within another file, one that has lasts")
+            if file.within is not None and file not in self.events:
+                raise ValueError(
+                    f"files: {file.name!r} has one row for each patient, so it lies within no stay"
+                )
+        for file in lasting.values():
+            length = self.table.column(str(file.lasts))
+            what = f"files: lasts of {file.name!r} must name a number of rows"
+            if not self._timed:
+                raise ValueError(f"files: lasts of {file.name!r} needs the order {self.order!r} as a column")
+            if not length.is_numeric or length.is_date or length.missing or length.name in self.per_patient:
+                raise ValueError(f"{what}, which is never missing in its file")
+            if length.bounds[0] != 0 or length.derived is not None:
+                raise ValueError(f"{what} from 0, without a formula")
+            order = self.table.column(self.order)
+            unit = "days" if order.is_date else order.unit
+            if unit and length.unit and unit != length.unit:
+                raise ValueError(f"{what} in the unit of the order: {unit}, not {length.unit}")
 
     def read(self, folder: Path, csv_format: CsvFormat) -> pd.DataFrame:
         """Read the rows, with the unit's column as text, patient by patient in order.

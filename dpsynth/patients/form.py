@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpsynth.patients.courses import OVER_TIME
+from dpsynth.patients.files import FILE_KEYS
 from dpsynth.table.schema import Schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -41,7 +42,7 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "columns": _NAMES,
-            **{key: {"type": "string"} for key in ("item", "value", "order", "key", "through")},
+            **{key: {"type": "string"} for key in FILE_KEYS},
         },
         "additionalProperties": False,
     }

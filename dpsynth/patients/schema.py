@@ -27,6 +27,7 @@ from dpsynth.patients.courses.course import RowCourse, RowFacts
 from dpsynth.patients.courses.links import Links
 from dpsynth.patients.courses.numbers import NumberCourse
 from dpsynth.patients.courses.presences import Presences
+from dpsynth.patients.courses.stays import Stays
 from dpsynth.patients.courses.times import Places, Times
 from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.patients.rates import Rate
@@ -181,6 +182,8 @@ class PatientSchema(TableSchema):
                     f"be {word}"
                 )
             OVER_TIME[word].check(self.column(name))
+            if name == self.length:
+                raise ValueError(f"column {name!r}: the length of stays cannot be {word}")
         for rate in self.rates:
             self._check_rate(rate)
         for column in self.variables:
@@ -214,6 +217,8 @@ class PatientSchema(TableSchema):
             raise ValueError(
                 "times and unique cannot stand beside over_time: once, which sets the times of rows"
             )
+        if self.length is not None and (self.times or self.unique):
+            raise ValueError("times and unique cannot stand beside lasts, which sets the times of rows")
         if self.until is not None:
             end = self.column(self.until) if self.until in self.per_patient else None
             if end is None or not end.is_numeric or end.is_date != order.is_date or end.special:
@@ -487,6 +492,12 @@ class PatientSchema(TableSchema):
         declared = {name for word in OVER_TIME for name in getattr(self, word)}
         return tuple(column for column in self.variables if column.name not in declared)
 
+    @property
+    def length(self) -> str | None:
+        """The column that says how long stays last, if there is one."""
+        stays = self.folder.stays if self.files else None
+        return None if stays is None else stays[0]
+
     @cached_property
     def presences(self) -> tuple[Presence, ...]:
         """Columns and rows of files that may be missing in a row, in the order in which they are drawn."""
@@ -500,7 +511,8 @@ class PatientSchema(TableSchema):
         events = tuple(file.columns for file in self.folder.events) if self.files else ()
         apart = bool(self.files) and self.folder.apart
         names = tuple(column.name for column in self.variables)
-        presences = Presences(self.presences, self.most, self.terminal, names, apart)
+        stays = self.folder.stays if self.files else None
+        presences = Presences(self.presences, self.most, self.terminal, names, apart, stays)
         order = (
             Times(self.column(self.order), self._facts, presences, events)
             if self.timed
@@ -510,7 +522,8 @@ class PatientSchema(TableSchema):
         linked = tuple(c.name for c in ordered_ones if c.kind != "categorical")
         numbers = tuple(c.name for c in ordered_ones if c.is_numeric)
         links = Links(linked, numbers, self.increasing, self.order)
-        return (order, presences, *map(self._course, self.variables), links)
+        ends = (Stays(self.column(stays[0]), self._facts, stays[1], self.terminal),) if stays else ()
+        return (order, presences, *map(self._course, self.variables), links, *ends)
 
     @property
     def _facts(self) -> RowFacts:

@@ -79,11 +79,12 @@ def lawful(
 ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
     """Rows with their derived columns, and which of them still break a rule.
 
-    ``unit`` numbers the patients. Columns that are increasing or terminal keep their values.
+    ``unit`` numbers the patients. Columns that are increasing or terminal, and lengths of stays, keep their
+    values.
     """
     table = schema.table
     rules = table.rules
-    free = {column.name for column in schema.free}
+    free = {column.name for column in schema.free} - {schema.length}
     files = _files(frame, schema)
     for turn in range(_ROUNDS):
         done = add_derived(frame, table.formulas, table.columns)

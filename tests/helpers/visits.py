@@ -224,6 +224,62 @@ def diagnoses(n: int, seed: int = 0) -> pd.DataFrame:
     return frame.assign(end=end[frame["id"]], age=age[frame["id"]])
 
 
+#: Stays that last some hours, laboratory values within them, calls at any time, and deaths.
+WARD_HOURS = PatientSchema(
+    unit="id",
+    order="hour",
+    most=9,
+    columns=(
+        Column(name="hour", kind="integer", lower=0, upper=5000, unit="hours"),
+        Column(name="age", kind="integer", lower=18, upper=99),
+        Column(name="los", kind="integer", lower=0, upper=600, unit="hours"),
+        Column(name="ward", kind="categorical", categories=("a", "b", "c")),
+        Column(name="lab", kind="integer", lower=0, upper=99),
+        Column(name="call", kind="binary", categories=("in", "out")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    per_patient=("age",),
+    terminal=("died",),
+    files=(
+        PatientFile(name="patients.csv", columns=("age",)),
+        PatientFile(name="stays.csv", columns=("los", "ward"), lasts="los"),
+        PatientFile(name="labs.csv", columns=("lab",), within="stays.csv"),
+        PatientFile(name="calls.csv", columns=("call",)),
+        PatientFile(name="deaths.csv", columns=("died",)),
+    ),
+)
+
+
+def ward_hours(n: int, seed: int = 0, most: int = 9) -> pd.DataFrame:
+    """Patients with up to three stays, whose values become the more the longer. Some values lie outside.
+
+    The last one has six stays in whose first hour all else happens too.
+    """
+    rng = np.random.default_rng(seed)
+    parts = []
+    for i in range(n):
+        hour, age = rng.integers(0, 1000), rng.integers(18, 100)
+        own = [(hour + rng.integers(0, 2000), None, None, None, rng.choice(["in", "out"]), "no")]
+        for _ in range(rng.integers(1, 4)):
+            los = int(rng.integers(10, 200))
+            own.append((hour, los, rng.choice([*"abc"]), rng.integers(0, 100), None, "no"))
+            taken = np.arange(hour + 5, hour + los + 30 * (rng.random() < 0.1), 40)
+            own += [(t, None, None, rng.integers(0, 100), None, "no") for t in taken]
+            hour += los + rng.integers(0, 800)
+        own = sorted(own, key=lambda row: row[0])[:most]
+        if rng.random() < 0.3:
+            own = [*own[: most - 1], (max(own[-1][0], hour), None, None, None, None, "yes")]
+        parts += [(i, row[0], age, *row[1:]) for row in own]
+    parts = [row for row in parts if row[0] < n - 1]
+    for k in range(6):
+        parts.append(
+            (n - 1, 300 * k + 40 * k**2, 50, 30 + 5 * k, "abc"[k % 3], 40 + k**2, ["in", "out"][k % 2], "no")
+        )
+        parts += [(n - 1, 300 * k + 40 * k**2 + 20, 50, None, None, 50, None, "no")] * (k < 3)
+    names = ["id", "hour", "age", "los", "ward", "lab", "call", "died"]
+    return pd.DataFrame(parts, columns=names)
+
+
 #: Rows in the order of a number that is not modelled, with categories that go together. A third of the
 #: patients do not say whether they smoke.
 WARDS = PatientSchema(

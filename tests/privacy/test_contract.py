@@ -28,12 +28,14 @@ from visits import (
     FILED,
     STAYS,
     VISITS,
+    WARD_HOURS,
     WARDS,
     careers,
     diagnoses,
     filed,
     stays,
     visits,
+    ward_hours,
     wards,
 )
 
@@ -465,6 +467,11 @@ CASES = {
         lambda: VisitsRelease(noise_multiplier=Z, schema=CAREERS),
         np.sqrt(8),
         table=Patients(CAREERS, careers),
+    ),
+    "tables of rows within stays": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=WARD_HOURS),
+        np.sqrt(18),
+        table=Patients(WARD_HOURS, ward_hours),
     ),
     "tables of rows with categories": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=WARDS), np.sqrt(14), table=Patients(WARDS, wards)

@@ -35,6 +35,7 @@ class Presences(RowCourse):
 
     ``most``: rows of a patient, at most. ``terminal``: columns that say where their event is. ``variables``:
     all columns that change from row to row. ``apart``: whether rows of several files make those of a patient.
+    ``stays``: the column that says how long stays last, and those of files whose rows lie within stays.
     """
 
     turn = 1
@@ -43,6 +44,7 @@ class Presences(RowCourse):
     terminal: tuple[str, ...]
     variables: tuple[str, ...]
     apart: bool
+    stays: tuple[str, tuple[str, ...]] | None = None
 
     @property
     def levels(self) -> Sequence[Column]:
@@ -118,9 +120,45 @@ class Presences(RowCourse):
                 found[presence.name] = own
                 drawn_here.append(own)
             _fill(drawing, drawn_here, of & self._incomplete(home, group, events, of.shape))
+            if not home and self.stays is not None:
+                self._give_stays(drawing, found, events, *self.stays)
         drawing.presences = found
         # a column that may be missing within the rows of its file comes after the file
         drawing.measured = {c: found[each.name] for each in self.presences for c in each.columns}
+
+    def _give_stays(
+        self,
+        drawing: RowsDrawing,
+        found: Mapping[str, Mask],
+        events: Mapping[str, Mask],
+        length: str,
+        within: Sequence[str],
+    ) -> None:
+        """As many stays as the levels say, and one at least where rows lie within stays.
+
+        A row that becomes a stay is of no other file, if the patient has other rows of that.
+        """
+        outer = [each for each in self.presences if not each.within]
+        host = next(found[each.name] for each in outer if length in each.columns)
+        own = next(each.columns for each in outer if length in each.columns)
+        others = [found[each.name] for each in outer if length not in each.columns]
+        rows = [found[each.name] for each in outer if {*within} & {*each.columns}]
+        none = np.zeros_like(host)
+        ends = np.logical_or.reduce([none, *events.values()])
+        some = np.logical_or.reduce([none, *rows, *(events[name] for name in events if name in within)])
+        fixed = np.logical_or.reduce([none, *(events[name] for name in events if name in own)])
+        number = drawing.number(f"{length} rows") if others else host.sum(axis=1)
+        wanted = np.minimum(np.maximum(number, (some | fixed).any(axis=1)), drawing.count)
+        # the event of a stay stays, then what is there, then rows in which no event is
+        lot = drawing.rng.random(host.shape) - 2.0 * host - 9.0 * fixed + ends + 99.0 * ~drawing.here
+        chosen = drawing.here & (lot.argsort(axis=1).argsort(axis=1) < wanted[:, None])
+        fresh, lost = chosen & ~host & ~ends, host & ~chosen & ~ends
+        host[:] = chosen
+        for has in others:
+            fewer = has & ~fresh
+            has[:] = np.where(fewer.any(axis=1, keepdims=True), fewer, has)
+        if others:
+            _fill(drawing, others, lost)
 
     def _incomplete(
         self, home: str, group: Sequence[Presence], events: Mapping[str, Mask], shape: tuple[int, ...]
