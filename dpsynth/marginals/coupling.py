@@ -228,6 +228,8 @@ def tight_law(counts: Doubles, one: Scored, other: Scored, noise: float) -> Doub
 
     ``noise``: standard deviation of the noise in a share of the table.
     """
+    if not counts.sum() > 0:
+        return None
     means = np.array([one.scores @ counts @ other.scores / counts.sum()])
     rho = float(_polychoric(means, (one.coefficients * other.coefficients)[None])[0])
     if abs(rho) <= _STRONG:

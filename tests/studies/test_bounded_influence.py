@@ -66,7 +66,7 @@ def rows_of_patients(frame: pd.DataFrame) -> pd.DataFrame:
 def told(model: str, noise: float | None = 5.0, schema: TableSchema = SCHEMA) -> Estimates:
     """Estimates of a regression, with samples of the same distribution."""
     study = Study(model=model)
-    frame, draws = cohort(2000), cohort(6000, seed=1)
+    frame, draws = cohort(4000), cohort(6000, seed=1)
     if isinstance(schema, PatientSchema):
         frame, draws = (rows_of_patients(each) for each in (frame, draws))
         frame = histories_of(frame, schema)

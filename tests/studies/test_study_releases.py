@@ -271,7 +271,7 @@ def test_what_nothing_was_learned_of_is_told():
     found = run(SCHEMA.conform(fixed).frame, draws, 5.0).estimates
     assert found.remarks[0].startswith("Noise hides how much the records know of z, which may hardly vary")
     # how much wider is told of the others
-    assert found.std_errors[1] > 50 and found.widening < 5
+    assert found.std_errors[1] > 50 and found.widening < 10
 
 
 def test_a_long_tail_is_told():
