@@ -29,6 +29,8 @@ DataOption = Annotated[
 ]
 SchemaOption = Annotated[Path, Option("--schema", help="YAML file.")]
 EpsilonOption = Annotated[float | None, Option("--epsilon", help="Total budget.")]
+#: the options that take epsilon's place, in a message
+RISK = "--advantage or --tpr"
 AdvantageOption = Annotated[
     float | None,
     Option(

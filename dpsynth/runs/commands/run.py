@@ -61,10 +61,8 @@ def plan_run(
 
     given = {"--epsilon": epsilon, "--delta": delta, "--study": study, "--test-fraction": test_fraction}
     risk = console.asked_risk(epsilon, advantage, tpr, fpr)
-    asked = {} if risk is None else {"a risk": risk}
-    given = {name: value for name, value in {**given, **asked}.items() if value is not None}
+    given = {name: value for name, value in {**given, console.RISK: risk}.items() if value is not None}
     schema, options, train = _read(file, given)
-    options.pop("a risk", None)
     if records is not None:
         options["n"] = round(records * train)
         console.say(f"planning for {options['n']:,} training {schema.counted} of {records:,}")
@@ -114,6 +112,7 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
         if not 0 <= tests < 1:
             raise InputError(f"--test-fraction must be from 0 and less than 1, got {tests:g}")
         study = given.pop("--study", None)
+        given.pop(console.RISK, None)
         options = {name.removeprefix("--"): value for name, value in given.items()}
         options["also"] = [Studies(study)] if study else []
         return training_schema(schema, tests) if tests else schema, options, 1.0 - tests
@@ -182,7 +181,7 @@ def run_configuration(
         "--schema": schema,
         "--dataset": dataset,
         "--epsilon": epsilon,
-        "--risk": console.asked_risk(epsilon, advantage, tpr, fpr),
+        console.RISK: console.asked_risk(epsilon, advantage, tpr, fpr),
         "--delta": delta,
         "--test-fraction": test_fraction,
         "--generator": generator,
@@ -232,7 +231,7 @@ def _of_options(given: Mapping[str, Any], options: Mapping[str, Any]) -> RunConf
         raise InputError(f"--schema is needed. `dpsynth schema infer {data} --out my.yaml` drafts one")
     own = {name: given[f"--{name}"] for name in ("delta", "generator")}
     model = {name: value for name, value in own.items() if value is not None}
-    if (risk := given["--risk"]) is not None:
+    if (risk := given[console.RISK]) is not None:
         from dpsynth.synthesis.parts.studies import Studies
 
         studies = given["--study"]
