@@ -24,6 +24,7 @@ from dpsynth.files.text import html_lines, one_sentence, read_yaml
 from dpsynth.patients.courses import OVER_TIME
 from dpsynth.patients.courses.categories import CategoryCourse
 from dpsynth.patients.courses.course import RowCourse, RowFacts
+from dpsynth.patients.courses.first_times import FirstTimes
 from dpsynth.patients.courses.links import Links
 from dpsynth.patients.courses.numbers import NumberCourse
 from dpsynth.patients.courses.presences import Presences
@@ -80,6 +81,8 @@ class PatientSchema(TableSchema):
     once : tuple of str
         Categories of which a patient has each value once at most, such as a diagnosis at its first time.
         Later rows with the same value are left out, or count as without one where it may be missing.
+    chronic : tuple of str
+        Categories that a patient keeps, such as a chronic disease, and that each later row may have again.
     terminal : tuple of str
         Binary columns, such as a death, whose second category stands in a patient's last row alone. Rows
         after the first such row are not used.
@@ -133,6 +136,7 @@ class PatientSchema(TableSchema):
     increasing: tuple[StrictStr, ...] = ()
     rates: tuple[Rate, ...] = ()
     once: tuple[StrictStr, ...] = ()
+    chronic: tuple[StrictStr, ...] = ()
     terminal: tuple[StrictStr, ...] = ()
     files: tuple[PatientFile, ...] = ()
     rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
@@ -213,9 +217,10 @@ class PatientSchema(TableSchema):
         (lower, upper), ahead = order.bounds, [*self.times]
         if ahead != sorted({*ahead}) or any(not lower <= time <= upper for time in ahead):
             raise ValueError(f"times must ascend within the bounds of {order.name!r}")
-        if self.once and (self.times or self.unique):
+        moving = [w for w, kind in OVER_TIME.items() if issubclass(kind, FirstTimes) and getattr(self, w)]
+        if moving and (self.times or self.unique):
             raise ValueError(
-                "times and unique cannot stand beside over_time: once, which sets the times of rows"
+                f"times and unique cannot stand beside over_time: {moving[0]}, which sets the times of rows"
             )
         if self.length is not None and (self.times or self.unique):
             raise ValueError("times and unique cannot stand beside lasts, which sets the times of rows")

@@ -202,6 +202,10 @@ DIAGNOSES = PatientSchema(
 )
 
 
+#: The same codes where a patient keeps each.
+KEPT = DIAGNOSES.with_fields(once=(), chronic=("code",))
+
+
 def diagnoses(n: int, seed: int = 0) -> pd.DataFrame:
     """Patients who have the index diagnosis at day 0, others before or after it, the older the more.
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visits import (
     DIAGNOSES,
+    KEPT,
     STAYS,
     VISITS,
     WARDS,
@@ -97,6 +98,7 @@ def test_a_value_per_patient_is_one_of_their_own_rows():
         pytest.param(VISITS.model_copy(update={"keep": "last"}), visits(30, seed=2), id="last"),
         pytest.param(STAYS, stays(30, seed=2), id="terminal"),
         pytest.param(DIAGNOSES, diagnoses(30, seed=2), id="once"),
+        pytest.param(KEPT, diagnoses(30, seed=2), id="chronic"),
     ],
 )
 def test_what_is_kept_of_a_patient_reads_no_other(schema, frame):
@@ -123,6 +125,7 @@ def records_of(frame: pd.DataFrame, schema: PatientSchema) -> Counter:
         pytest.param(STAYS.model_copy(update={"keep": "last"}), stays(6, seed=2), id="terminal"),
         pytest.param(WARDS, wards(6, seed=2), id="words"),
         pytest.param(DIAGNOSES, diagnoses(6, seed=2), id="once"),
+        pytest.param(KEPT, diagnoses(6, seed=2), id="chronic"),
     ],
 )
 @given(st.data())
@@ -297,7 +300,7 @@ def test_a_wrong_schema_is_refused():
         (
             "unit: id\nrows: {most: 3, order: day}\ncolumns:\n"
             "  - {name: day, kind: integer, lower: 0, upper: 9, over_time: falling}\n",
-            "over_time must be 'increasing' or 'once' or 'terminal'",
+            "over_time must be 'chronic' or 'increasing' or 'once' or 'terminal'",
         ),
     ],
 )

@@ -26,6 +26,7 @@ from visits import (
     CAREERS,
     DIAGNOSES,
     FILED,
+    KEPT,
     STAYS,
     VISITS,
     WARD_HOURS,
@@ -462,6 +463,11 @@ CASES = {
         lambda: VisitsRelease(noise_multiplier=Z, schema=DIAGNOSES),
         np.sqrt(7),
         table=Patients(DIAGNOSES, diagnoses),
+    ),
+    "tables of rows with categories that are kept": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=KEPT),
+        np.sqrt(7),
+        table=Patients(KEPT, diagnoses),
     ),
     "tables of rows with rates": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=CAREERS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpsynth.patients.courses.categories import CategoryCourse
+from dpsynth.patients.courses.chronic import ChronicCourse
 from dpsynth.patients.courses.course import ColumnCourse, RowCourse, RowTable
 from dpsynth.patients.courses.increasing import IncreasingCourse
 from dpsynth.patients.courses.once import OnceCourse
@@ -13,6 +14,7 @@ from dpsynth.table.column import Column
 
 #: Courses that a schema declares, by the word that stands behind ``over_time``.
 OVER_TIME: dict[str, type[ColumnCourse]] = {
+    "chronic": ChronicCourse,
     "increasing": IncreasingCourse,
     "once": OnceCourse,
     "terminal": TerminalCourse,

@@ -4,60 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dpsynth.patients.courses.course import ColumnCourse, RowNumbers, RowTable, flat_cells
+from dpsynth.patients.courses.course import RowNumbers, RowTable, flat_cells
 from dpsynth.patients.courses.drawing import RowsDrawing
+from dpsynth.patients.courses.first_times import NEVER, FirstTimes
 from dpsynth.patients.series import Floats, Ints, before, is_last, packed
 from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.kinds.category import positions
 
-#: Categories that have a level of their own: the first ones of the list.
-_MOST_EVER = 16
-#: Weight of a category that the levels say the patient never has.
-_NEVER = 1e-9
-
 
 @dataclass(frozen=True)
-class OnceCourse(ColumnCourse):
-    """Its levels are the times of the first categories of its list, missing of those a patient never has."""
+class OnceCourse(FirstTimes):
+    """No row has a category that one before it has."""
 
-    turn = 3
-
-    @classmethod
-    def check(cls, column: Column) -> None:
-        """Categories alone."""
-        if column.is_numeric:
-            raise ValueError(f"column {column.name!r}: only categories can be over_time: once")
-
-    @property
-    def tracked(self) -> tuple[Any, ...]:
-        """The categories that have a level."""
-        return tuple(self.column.categories[:_MOST_EVER])
-
-    @property
-    def levels(self) -> Sequence[Column]:
-        """``first`` of each tracked category, in the unit of the clock, or as the number of the row."""
-        clock = self.facts.clock
-        made: dict[str, Any] = {"kind": "integer", "lower": 1, "upper": self.facts.most}
-        if clock is not None:
-            made = {name: getattr(clock, name) for name in ("kind", "lower", "upper", "step", "unit")}
-            made["scale"] = "log" if clock.lower == 0 and clock.resolution else "linear"
-        return tuple(Column(name=name, missing=True, **made) for name in self._names)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(f"{self.column.name} first {one}" for one in self.tracked)
-
-    def level_values(self, rows: RowNumbers) -> Mapping[str, Any]:
-        """The time of the row that has it."""
-        codes, times = rows.numbers[self.column.name], rows.numbers[self.facts.order]
-        times = times if self.facts.clock is not None else times + 1.0
-        at = (np.where(codes == k, times, np.inf).min(axis=1) for k in range(len(self.tracked)))
-        return {name: np.where(np.isinf(t), np.nan, t) for name, t in zip(self._names, at, strict=True)}
+    word = "once"
 
     def tables(self, parents: Mapping[str, Column]) -> Sequence[RowTable]:
         """*once*: a category. Given is the one before."""
@@ -75,17 +38,17 @@ class OnceCourse(ColumnCourse):
         """
         name, size, has = self.column.name, len(self.column.categories), drawing.has(self.column.name)
         count, chain = has.sum(axis=1), drawing.table("once", name)
-        first = self._kept(drawing, np.stack([drawing.times(level) for level in self._names], axis=1), count)
+        first = self.first_of(drawing, count)
         tracked = first.shape[1]
         due, left = ~np.isnan(first), np.ones((len(has), size), bool)
         codes, last, people = np.full(has.shape, -1), np.full(len(has), size), np.arange(len(has))
         for t in range(self.facts.most):
             here = (t < count) & left.any(axis=1)
             weights = np.maximum(chain[last], 1e-12) * left
-            weights[:, :tracked] *= np.where(due, 1.0, _NEVER)
+            weights[:, :tracked] *= np.where(due, 1.0, NEVER)
             # As many categories that the patient has are left as rows: no other one has a place.
             full = due.sum(axis=1) >= count - t
-            weights[full, tracked:] *= _NEVER
+            weights[full, tracked:] *= NEVER
             chosen = draw_entry(weights, drawing.rng)
             known = np.append(due, np.zeros((len(due), size - tracked), bool), axis=1)[people, chosen]
             earliest = np.where(due, first, np.inf).argmin(axis=1)
@@ -97,14 +60,6 @@ class OnceCourse(ColumnCourse):
         drawing.columns[name] = drawing.unpacked(np.where(codes < 0, np.nan, codes.astype(np.float64)), has)
         if self.facts.clock is not None:
             self._move(drawing, first)
-
-    def _kept(self, drawing: RowsDrawing, first: Floats, count: Ints) -> Floats:
-        """Times of at most as many categories as a patient has rows, by lot: what most have stays."""
-        share = np.clip((~np.isnan(first)).mean(axis=0), 1e-6, 1 - 1e-6)
-        lot = drawing.rng.standard_exponential(first.shape) * (1 - share) / share
-        lot = np.where(np.isnan(first), np.inf, lot)
-        rank = lot.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
-        return np.where(rank < count[:, None], first, np.nan)
 
     def _move(self, drawing: RowsDrawing, first: Floats) -> None:
         """Rows of tracked categories moved to their times, and all rows put in order again."""
