@@ -267,7 +267,7 @@ def test_a_choice_passes_and_its_law_is_the_definitions(name):
     """Catches a worst case that is none, and a choice with another law than the exponential mechanism's."""
     release = found().releases[NAMES.index(name)]
     result = audit_choices(release, delta=DELTA, trials=2 * TRIALS, rng=np.random.default_rng(3))
-    assert result.verdict == "pass" and 0.5 < result.epsilon.lower <= result.declared["epsilon"]
+    assert result.verdict == "pass" and 0.4 < result.epsilon.lower <= result.declared["epsilon"]
     worst = worst_case(replace(release, epsilon=0.01))
     assert worst.epsilon == LEAST_EPSILON
     scores = [exact_scores(worst, present) for present in (0, 1)]
@@ -298,7 +298,7 @@ def test_the_priors_path_is_one_mechanism():
     result = audit_path(schema, options, trials=120, rng=np.random.default_rng(4))
     assert not result.failed and result.tv.lower >= AWAKE * result.expected_tv > 0.2
     assert result.declared["epsilon"] == pytest.approx(10.0, abs=0.07)
-    assert abs(result.tv.value - result.declared["tv"]) < 0.1
+    assert abs(result.tv.value - result.declared["tv"]) < 0.15
     with pytest.raises(InputError, match="no n_public"):
         audit_path(SCHEMA, options, trials=10, rng=np.random.default_rng(4))
 

@@ -96,7 +96,7 @@ def test_a_rare_panel_is_missing_as_a_whole(pairs):
     _, _, without = numbers(dataclasses.replace(released, missing_law=None))
     chain, states, number = numbers(released)
     assert number[4:6].sum() == pytest.approx(0.02, abs=0.008)
-    assert without[4:6].sum() < number[4:6].sum() - 0.004  # noise of the tables: many lack one to three
+    assert without[4:6].sum() < number[4:6].sum() - 0.002  # noise of the tables: many lack one to three
     assert number[1:4].sum() < 0.025
     shares = [np.mean(states[:, j] == chain.binnings[j].labels[-1]) for j in panel]
     np.testing.assert_allclose(shares, [released.probabilities[j][-1] for j in panel], atol=0.005)

@@ -85,7 +85,7 @@ def test_a_run_writes_everything(folder: Path) -> None:
     synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
     assert str(DPMarginals.load(done.out / "model").guarantee()) == report["guarantee"]
-    assert len(lines) == 5 and report["attempts"]
+    assert len(lines) == 6 and report["attempts"]
     assert all(attempt["internal"] for attempt in report["attempts"])
     assert names(folder / "runs") == {"first", "first.ledger"}
 
